@@ -8,16 +8,16 @@ import (
 	"mirador/omis/linux/ptrace"
 )
 
-// A thread that is to make a call for us may take long: a signal handler of the program,
-// which runs first, may wait for a thread that we have stopped. Then it is not waited
-// for. It goes on through the handler, makes its call, and comes back to where it was;
-// nobody is told of that, and nothing goes that it needs on its way.
+// A call that a thread makes for the monitor may take long: a signal handler of the program,
+// which runs first, may wait for a thread that the monitor has stopped. Then the owner
+// abandons the call, which means that it does not wait for it. The thread goes through the
+// handler, makes its call, and returns to where it was. These system calls are not reported,
+// and what the thread needs for them stays.
 
-// makesCall tells whether a thread makes a call for us that is waited for.
+// makesCall reports whether a thread makes a call for the monitor that its owner waits for.
 func (t *thread) makesCall() bool { return t.injection != nil && !t.injection.abandoned }
 
-// atAbandoned tells whether a thread is at the entry to or the exit from a system call
-// that was not waited for.
+// atAbandoned reports whether a thread is at the entry to or the exit from an abandoned call.
 func (t *thread) atAbandoned(info *ptrace.SyscallInfo) bool {
 	in := t.injection
 	if in == nil || info.IP <= in.begin || info.IP > in.at || info.SP != in.sp {
@@ -29,8 +29,8 @@ func (t *thread) atAbandoned(info *ptrace.SyscallInfo) bool {
 	return true
 }
 
-// sweptLate tells whether the signal that a thread is stopped for is that of the end of a
-// sweep that was not waited for.
+// sweptLate reports whether the signal that a thread is stopped for marks the end of an
+// abandoned sweep.
 func (t *thread) sweptLate(sig int) bool {
 	in := t.injection
 	if in == nil || !in.sweep || sig != int(unix.SIGTRAP) || !in.isAtEnd(t, &ptrace.Regs{}) {
@@ -40,8 +40,8 @@ func (t *thread) sweptLate(sig int) bool {
 	return true
 }
 
-// awaitsSweep tells whether some thread is on its way through a sweep, at whose end it
-// takes the resident handler or us.
+// awaitsSweep reports whether a thread has an abandoned sweep before it, at whose end it needs
+// the resident handler or the owner.
 func (j *injector) awaitsSweep() bool {
 	for _, t := range j.o.tracer.threads {
 		for in := t.injection; in != nil; in = in.outer {

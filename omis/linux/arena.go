@@ -12,8 +12,8 @@ import (
 	"mirador/omis/linux/resident"
 )
 
-// reach is how far an arena may be from code and data it works with, with a
-// margin for the code's own module within the ±2 GB of a relative address.
+// reach is the greatest distance between an arena and the code and data it works with. It
+// leaves room for the code's own module within the ±2 GB of a relative address.
 const reach = 0x60000000
 
 // word encodes an aligned machine word, which the kernel copies at once.
@@ -21,7 +21,7 @@ func word(v uint64) []byte { return binary.LittleEndian.AppendUint64(nil, v) }
 
 func near(a, b uint64) bool { return a-b < reach || b-a < reach }
 
-// slot finds an arena near addr with a free slot, mapping one if need be.
+// slot returns an arena near addr with a free slot, and maps an arena if there is none.
 func (s *space) slot(maps proc.Mappings, addr uint64) (*arena, error) {
 	for i := range s.arenas {
 		a := &s.arenas[i]
@@ -38,7 +38,7 @@ func (s *space) slot(maps proc.Mappings, addr uint64) (*arena, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Its bounds must be known before a thread can be in it.
+	// The handler must know its bounds before a thread can be in it.
 	if err := s.write(s.home.Arena(len(s.arenas)), resident.Bounds(addr)); err != nil {
 		return nil, err
 	}
@@ -51,8 +51,8 @@ func (s *space) addArena(addr uint64, home bool) *arena {
 	return &s.arenas[len(s.arenas)-1]
 }
 
-// mapArena has a thread of the frozen process map an arena. It is not writable,
-// we write it through /proc/PID/mem.
+// mapArena has a thread of the frozen process map an arena. The process may not write there;
+// the monitor writes through /proc/PID/mem.
 func (s *space) mapArena(maps proc.Mappings, near uint64) (uint64, error) {
 	for _, addr := range vacancies(maps, near, resident.ArenaSize) {
 		r, err := s.o.injector.inject(resident.Call{Number: unix.SYS_MMAP, Args: [6]uint64{
@@ -71,13 +71,14 @@ func (s *space) mapArena(maps proc.Mappings, near uint64) (uint64, error) {
 	return 0, omis.Errorf(omis.NoMemory, "process %d has no free addresses near its code at %#x", s.o.proc.PID, near)
 }
 
-// vacancies proposes addresses for an arena of some bytes near addr, the best first:
-// below is better than above, where heaps and stacks grow.
+// vacancies proposes addresses for an arena of some bytes near addr, the best first. Addresses
+// below addr come before those above, because heaps and stacks grow upwards and downwards
+// there.
 func vacancies(maps proc.Mappings, addr, room uint64) []uint64 {
 	const (
 		page   = 0x1000
 		lowest = 0x10000
-		gap    = 0x100000 // distance to what is there already, if there is room
+		gap    = 0x100000 // distance to other mappings, if there is room
 	)
 	var below, above []uint64
 	end := uint64(lowest)

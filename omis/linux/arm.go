@@ -12,8 +12,8 @@ import (
 	"mirador/omis/linux/resident"
 )
 
-// arm makes the process able to pass breakpoints without us: home is mapped, the
-// handler installed, SIGTRAP unblocked everywhere.
+// arm makes the process able to pass breakpoints without a monitor: it maps the home, installs
+// the handler, and unblocks SIGTRAP in all threads.
 func (s *space) arm(maps proc.Mappings, addr uint64) error {
 	if s.armed {
 		return nil
@@ -29,7 +29,7 @@ func (s *space) arm(maps proc.Mappings, addr uint64) error {
 	return s.install()
 }
 
-// moveIn finds the home that an earlier monitor, or we, made, or makes one.
+// moveIn finds the home that an earlier monitor made, or makes one.
 func (s *space) moveIn(maps proc.Mappings, addr uint64) error {
 	if s.findHome(maps) {
 		return nil
@@ -46,8 +46,8 @@ func (s *space) moveIn(maps proc.Mappings, addr uint64) error {
 	return nil
 }
 
-// findHome looks for a home and takes over what its table says. Breakpoints that
-// still stand are nobody's: they are taken out.
+// findHome looks for a home and takes over its table. It removes breakpoints that an earlier
+// monitor left.
 func (s *space) findHome(maps proc.Mappings) bool {
 	home, state, found := homeIn(s.memory, maps)
 	if !found {
@@ -67,7 +67,7 @@ func (s *space) takeOver(state resident.State) {
 		s.table[e.Addr] = b
 		if e.Standing {
 			restore(s.memory, b)
-			_ = s.enroll(b, false) // what cannot be written has ended
+			_ = s.enroll(b, false) // a write fails only if the program has ended
 		}
 		for j := range s.arenas {
 			a := &s.arenas[j]
@@ -79,8 +79,8 @@ func (s *space) takeOver(state resident.State) {
 	s.entries = len(state.Entries)
 }
 
-// install makes the resident handler the action for SIGTRAP. The program's own
-// action is noted first: the handler needs it from its first moment on.
+// install makes the resident handler the action for SIGTRAP. It records the program's own
+// action first, because the handler needs it from its first call on.
 func (s *space) install() error {
 	t, err := s.o.injector.volunteer()
 	if err != nil {
@@ -97,15 +97,15 @@ func (s *space) install() error {
 		}
 	}
 	if err := s.setAction(t, s.memory, unix.SIGTRAP, s.home.Action()); err != nil {
-		s.leftover = true // the thread may set it yet
+		s.leftover = true // the thread may still set the action
 		return err
 	}
 	s.armed = true
 	return s.o.masks.openHandlers(t)
 }
 
-// action asks, by a stopped thread of the process that memory belongs to, for the
-// action for a signal that is in force.
+// action has a stopped thread read its process's action for a signal. The memory is that of
+// the thread's process.
 func (s *space) action(t *thread, memory *os.File, sig unix.Signal) (resident.Sigaction, error) {
 	var block [resident.BlockSize]byte
 	r, err := s.o.injector.call(t, memory, func(at uint64) resident.Call {
@@ -120,8 +120,8 @@ func (s *space) action(t *thread, memory *os.File, sig unix.Signal) (resident.Si
 	return resident.ParseSigaction(block[:]), nil
 }
 
-// setAction sets the action for a signal, by a stopped thread of the process that
-// memory belongs to.
+// setAction has a stopped thread set its process's action for a signal. The memory is that of
+// the thread's process.
 func (s *space) setAction(t *thread, memory *os.File, sig unix.Signal, act resident.Sigaction) error {
 	var block [resident.BlockSize]byte
 	copy(block[:], act.Encode())
@@ -141,21 +141,21 @@ func (s *space) refusedCall(name string, r int64) error {
 	return omis.Errorf(omis.OSError, "process %d cannot be prepared for breakpoints: %s: %v", s.o.proc.PID, name, unix.Errno(-r))
 }
 
-// disarm gives SIGTRAP back to the program, which is frozen and has no breakpoint
-// left. Home stays mapped, for next time.
+// disarm restores the program's own action for SIGTRAP if the frozen process has no
+// breakpoints any more. Home stays mapped, for the next time.
 func (s *space) disarm() {
 	if s.memory == nil || len(s.breakpoints) > 0 || !s.o.meeting.part() {
 		return
 	}
 	if s.o.injector.awaitsSweep() || (s.armed || s.leftover) && !s.giveBack() {
-		return // the handler stays, it passes everything on to the program's own
+		return // the handler stays, and passes signals on to the program's own
 	}
 	_ = s.o.node.warden.Drop(s.o.proc.PID)
 	s.memory.Close()
 	s.reset()
 }
 
-// giveBack makes the program's own actions for signals those in force.
+// giveBack restores the program's own actions for signals.
 func (s *space) giveBack() bool {
 	t, err := s.o.injector.volunteer()
 	if err != nil {

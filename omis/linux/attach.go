@@ -13,19 +13,18 @@ import (
 	"mirador/omis/linux/ptrace"
 )
 
-// patience is how long a thread may take to stop. Only one in an uninterruptible
-// wait takes longer than microseconds, for example the parent of a vfork.
+// patience bounds the time in which a thread must stop. Only threads in an uninterruptible
+// wait, such as the parent of a vfork, take longer than microseconds.
 const patience = 300 * time.Millisecond
 
-// turn is how long one may wait for a processor that others keep busy, before it can
-// stop.
+// turn bounds the time for which a thread may wait for a busy processor before it can stop.
 const turn = 30 * time.Second
 
-// restless is how long a process may keep us from attaching to it whole, by
-// executing one program after another.
+// restless bounds the time for which a process may prevent its attachment by executing one
+// program after another.
 const restless = 2 * time.Second
 
-// attach traces every thread of the process, without stopping any.
+// attach traces every thread of the process, and stops none.
 func (tr *tracer) attach() error {
 	if tr.whole {
 		return tr.o.sameUser()
@@ -39,8 +38,8 @@ func (tr *tracer) attach() error {
 		if err != nil {
 			return err
 		}
-		// A pass without a newcomer: whatever is born now has a traced parent, and
-		// comes to us by itself.
+		// The last pass found no new thread. A thread that is created from now on has a
+		// traced creator, and is traced from the beginning.
 		if !fresh && !tr.replaced() {
 			tr.whole = true
 			return tr.o.sameUser()
@@ -49,7 +48,7 @@ func (tr *tracer) attach() error {
 	return omis.Errorf(omis.OSError, "cannot attach to process %d: its threads do nothing but execute programs", tr.o.proc.PID)
 }
 
-// seize attaches those threads that are not ours yet.
+// seize attaches the threads of the list that are not traced yet.
 func (tr *tracer) seize(tids []int) (fresh bool, err error) {
 	for _, tid := range tids {
 		if tr.threads[tid] != nil {
@@ -70,9 +69,9 @@ func (tr *tracer) seize(tids []int) (fresh bool, err error) {
 	return fresh, nil
 }
 
-// include takes a thread in that was just attached. It may have another id by
-// now: when an attachment has had to wait for an execve of the very thread, it
-// is to the process's first thread.
+// include adds a thread that was just attached. The thread may have another id by now: if the
+// attachment had to wait for an execve of this thread, the thread is the first one of the
+// process.
 func (tr *tracer) include(tid int) {
 	if first := tr.o.proc.PID; tid != first && !isThread(first, tid) {
 		if former := tr.threads[first]; former != nil {
@@ -84,11 +83,10 @@ func (tr *tracer) include(tid int) {
 	tr.threads[tid] = &thread{tid: tid, pid: tr.o.proc.PID, kind: tr.o.node.released.roleOf(tr.o.proc, tid)}
 }
 
-// seizePatiently attaches one thread and tells whether it did: not one that has
-// ended or is ours already, having been born of a traced parent. The kernel
-// says EPERM of both. If it is neither when we look, and nobody stands in the
-// way, then it was: an execve has put another thread in its place, or another
-// owner has just let it go.
+// seizePatiently attaches one thread and reports whether it did. It does not attach a thread
+// that has ended, or that is traced already because its creator was; the kernel returns EPERM
+// for both. If neither is the case and the process has no other tracer, then an execve has
+// replaced the thread, or another owner has just detached it; seizePatiently tries again.
 func (tr *tracer) seizePatiently(tid int) (bool, error) {
 	for deadline := time.Now().Add(patience); ; tr.drain() {
 		err := tr.seizeThread(tid)
@@ -104,7 +102,7 @@ func (tr *tracer) seizePatiently(tid int) (bool, error) {
 		case time.Now().After(deadline):
 			return false, tr.refused(err)
 		case isRefused(proc.MayTrace(tr.o.proc.PID)) || proc.Alive(tr.o.proc) != nil:
-			// In the midst of an execve it may look so for a moment.
+			// During an execve the process may look like that for a moment.
 			if _, err := proc.Identify(tr.o.proc.PID); err != nil {
 				return false, err
 			}
@@ -117,7 +115,7 @@ func isRefused(err error) bool {
 	return errors.As(err, &e) && e.Status == omis.NoPermission
 }
 
-// refused explains a failed attachment as Identify would.
+// refused returns the reason for a failed attachment as Identify would.
 func (tr *tracer) refused(cause error) error {
 	if _, err := proc.Identify(tr.o.proc.PID); err != nil {
 		return err
@@ -125,16 +123,16 @@ func (tr *tracer) refused(cause error) error {
 	return omis.Errorf(omis.NoPermission, "cannot attach to process %d: %v", tr.o.proc.PID, cause)
 }
 
-// isOurs tells whether this OS thread is the tracer already.
+// isOurs reports whether this OS thread traces a thread already.
 func (tr *tracer) isOurs(tid int) bool {
 	s, err := proc.ReadThreadStatus(tr.o.proc.PID, tid)
 	return err == nil && s.Tracer == int(tr.o.box.thread.Load())
 }
 
-// replaced forgets the first thread when it is not ours any more, and tells
-// whether it is so. Nobody is told when a thread that we do not trace executes a
-// program: the kernel gives it the first one's id and drops the first one, with
-// our attachment. (The others are told of as usual before.)
+// replaced reports whether the first thread is not traced any more, and forgets it then. The
+// kernel does not report that a thread that is not traced executes a program: it gives that
+// thread the first one's id, and drops the first one together with its attachment. (It reports
+// the ends of the other threads as usual.)
 func (tr *tracer) replaced() bool {
 	first := tr.threads[tr.o.proc.PID]
 	if first == nil || proc.Alive(tr.o.proc) != nil {
@@ -150,7 +148,7 @@ func (tr *tracer) replaced() bool {
 	return true
 }
 
-// threadEnded looks twice, as proc.Alive does and for the same reason.
+// threadEnded reads twice, for the same reason as proc.Alive.
 func threadEnded(pid, tid int) bool {
 	for range 2 {
 		if s, err := proc.ThreadState(pid, tid); err == nil && s != "Z" && s != "X" {
@@ -160,9 +158,9 @@ func threadEnded(pid, tid int) bool {
 	return true
 }
 
-// freeze stops all threads for which among says so (nil: all), asking all before
-// waiting for any, and keeps them until thaw. Those in an uninterruptible wait
-// go on sleeping; they stop when they wake.
+// freeze stops all threads that among selects (nil: all), and keeps them stopped until thaw.
+// It interrupts all before it waits for any. Threads in an uninterruptible wait stop when they
+// wake.
 func (tr *tracer) freeze(among func(*thread) bool) {
 	tr.frozen++
 	tr.interruptAll(among)
@@ -170,7 +168,8 @@ func (tr *tracer) freeze(among func(*thread) bool) {
 	tr.absorb(among)
 }
 
-// awaitStop waits until threads have stopped that were asked to; false: not all have.
+// awaitStop waits until the interrupted threads have stopped, and returns false if not all
+// have.
 func (tr *tracer) awaitStop(among func(*thread) bool) bool {
 	for end := time.Now().Add(turn); !tr.pump(patience, func() bool { return tr.still(among) }); {
 		if !tr.runnable(among) || time.Now().After(end) {
@@ -180,7 +179,7 @@ func (tr *tracer) awaitStop(among func(*thread) bool) bool {
 	return true
 }
 
-// runnable tells whether a thread has not stopped because others have its processor.
+// runnable reports whether a thread has not stopped because it waits for a processor.
 func (tr *tracer) runnable(among func(*thread) bool) bool {
 	for _, t := range tr.threads {
 		if (among == nil || among(t)) && !t.stopped() && t.isReady() {
@@ -190,8 +189,8 @@ func (tr *tracer) runnable(among func(*thread) bool) bool {
 	return false
 }
 
-// isReady tells whether a thread has a processor, or waits for one; or has stopped, which
-// its owner has not heard yet, having had to wait for one itself.
+// isReady reports whether a thread has a processor or waits for one, or has stopped without
+// its owner having noticed, because the owner had to wait for a processor itself.
 func (t *thread) isReady() bool {
 	s, err := proc.ThreadState(t.pid, t.tid)
 	return err == nil && (s == "R" || s == "t")
@@ -205,7 +204,7 @@ func (tr *tracer) interruptAll(among func(*thread) bool) {
 	}
 }
 
-// still interrupts newcomers and tells whether everybody has stopped.
+// still reports whether all threads have stopped, and interrupts new ones.
 func (tr *tracer) still(among func(*thread) bool) bool {
 	for _, t := range tr.threads {
 		if (among == nil || among(t)) && !t.stopped() && !tr.o.ending.isLeaving(t) {
@@ -216,9 +215,10 @@ func (tr *tracer) still(among func(*thread) bool) bool {
 	return true
 }
 
-// absorb deals with threads that have run into a breakpoint, of ours or of the program's
-// own, but were interrupted before its signal came: it makes the signal come. They must not be interrupted
-// on the way: that stop would be told before the signal, as the first one was.
+// absorb handles threads that have run into a breakpoint, of the monitor or of the program
+// itself, but were interrupted before its signal came. It lets the signal come. They must not
+// be interrupted again before that: the kernel would report that stop before the signal, as it
+// did the first time.
 func (tr *tracer) absorb(among func(*thread) bool) {
 	for {
 		var late []*thread
@@ -240,8 +240,7 @@ func (tr *tracer) absorb(among func(*thread) bool) {
 	}
 }
 
-// allStopped tells whether those of the threads that are still there have
-// stopped.
+// allStopped reports whether those of the threads that still exist have stopped.
 func (tr *tracer) allStopped(threads []*thread) bool {
 	for _, t := range threads {
 		if tr.threads[t.tid] == t && !t.stopped() {
@@ -251,8 +250,8 @@ func (tr *tracer) allStopped(threads []*thread) bool {
 	return true
 }
 
-// allSettled tells whether every thread has stopped and none is yet to be told
-// of a breakpoint.
+// allSettled reports whether every thread has stopped, and no signal of a breakpoint is still
+// to come.
 func (tr *tracer) allSettled() bool {
 	for _, t := range tr.threads {
 		if !tr.o.ending.isLeaving(t) && (!t.stopped() || ptrace.WillTrap(t.tid)) {
@@ -262,7 +261,7 @@ func (tr *tracer) allSettled() bool {
 	return true
 }
 
-// thaw ends a freeze: who has no other reason to stay goes on.
+// thaw ends a freeze: threads that nothing else keeps continue.
 func (tr *tracer) thaw() {
 	tr.frozen--
 	if tr.frozen > 0 {

@@ -10,18 +10,18 @@ import (
 	"mirador/omis/linux/rendezvous"
 )
 
-// What Beside returns.
+// Results of Beside.
 const (
 	noteJump = "threads are held by a jump at the first instruction of the function, and another tool's uprobe there would end the process (serve --prefer sharing has breakpoints hold them)"
 	noteLost = "another tool has taken our breakpoint away: its uprobe stood at the same address, and when it left, the kernel wrote the program's instruction there; hits until then were not seen, and the breakpoint stands again"
 )
 
-// besidePatience is how long Beside waits for an owner that has other work.
+// besidePatience bounds the time for which Beside waits for a busy owner.
 const besidePatience = 200 * time.Millisecond
 
 // Beside: see node.Neighbours. The kernel gives no sign of a uprobe that another tool has set
-// at the address of a breakpoint of ours: it finds an INT3 there and leaves it. When the tool
-// leaves, the kernel writes the file's byte; that can be seen, and put right.
+// at the address of a breakpoint: it finds an INT3 there and leaves it. When the tool removes
+// its uprobe, the kernel writes the file's byte, which can be detected and repaired.
 func (n *Node) Beside(p omis.ProcID, addr uint64) string {
 	o := n.owners.of(p)
 	if o == nil {
@@ -34,7 +34,7 @@ func (n *Node) Beside(p omis.ProcID, addr uint64) string {
 	select {
 	case <-c.done:
 	case <-time.After(besidePatience):
-		return "" // c.note is the owner's until it is done
+		return "" // the owner still writes c.note
 	}
 	if !c.watched {
 		return n.grounds.wouldJump(p, addr)
@@ -42,7 +42,7 @@ func (n *Node) Beside(p omis.ProcID, addr uint64) string {
 	return c.note
 }
 
-// lookBeside has an owner look at what holds threads at an address.
+// lookBeside has an owner find out what holds threads at an address.
 type lookBeside struct {
 	*answer
 	addr    uint64
@@ -73,13 +73,13 @@ func (m *meeting) isCrossing(addr uint64) bool {
 	return c != nil && !c.former
 }
 
-// keepsStanding writes the INT3 of a breakpoint again if another tool has taken it out, and
-// reports whether one ever did.
+// keepsStanding writes the INT3 of a breakpoint again if another tool has removed it, and
+// reports whether that has ever happened.
 func (s *space) keepsStanding(b *breakpoint) (lost bool) {
 	var now [1]byte
 	if _, err := s.memory.ReadAt(now[:], int64(b.addr)); err == nil && b.standing && now[0] == b.original && b.original != int3 {
 		b.lost = true
-		_ = s.write(b.addr, []byte{int3}) // it fails where the program has ended
+		_ = s.write(b.addr, []byte{int3}) // it fails only if the program has ended
 	}
 	return b.lost
 }
@@ -94,8 +94,8 @@ func (gs *grounds) isFirst(pid int, addr uint64) bool {
 	return begin != end && begin == addr
 }
 
-// wouldJump returns noteJump where a watch would hold threads by a jump at the beginning of a
-// function, as far as the file tells.
+// wouldJump returns noteJump if, by the file, a watch would hold threads by a jump at the
+// beginning of a function.
 func (gs *grounds) wouldJump(p omis.ProcID, addr uint64) string {
 	if gs.n.byPtrace || gs.n.sharing || !gs.isFirst(p.PID, addr) {
 		return ""

@@ -13,21 +13,20 @@ import (
 	"mirador/omis/node"
 )
 
-// birth is a process that was just created, while handlers still hold its creator:
-// they may want to look out for something in it, beginning with its first
-// instruction (OMIS 8.1.3, thread_creates_proc). Until they are done it is kept
-// where it begins. A child that shares its creator's memory cannot be kept there,
-// nor traced by itself: it goes on to the program it executes, and is kept before
-// that one's first instruction.
+// birth is a process that was just created and whose creator is still held by handlers. They
+// may want to watch the process from its first instruction on (OMIS 8.1.3,
+// thread_creates_proc), so it is kept there until they are done. A child that shares its
+// creator's memory cannot be kept there or traced by itself: it continues up to the program
+// that it executes, and is kept before the first instruction of that program.
 //
-// Its creator's owner traces it, and hands it over to its own owner where somebody
-// wants that. It belongs to the goroutine of the former.
+// The creator's owner traces the child, and hands it over to an owner of its own if a watch
+// needs that. A birth belongs to the goroutine of the creator's owner.
 type birth struct {
 	parent *owner
-	by     *thread // who created it
+	by     *thread // the creator
 	child  *thread
-	ready  bool   // it stands where it is kept
-	heir   *owner // who has it by now
+	ready  bool   // it is stopped where it is kept
+	heir   *owner // the owner that has taken it over
 	wanted *inherit
 }
 
@@ -40,7 +39,7 @@ type family struct {
 	births    []*birth              // processes whose creator may be held for them
 }
 
-// expect is called when a process is created, before anybody hears of it.
+// expect records a process that is being created, before its creation is reported.
 func (f *family) expect(by, child *thread) *birth {
 	b := &birth{parent: f.o, by: by, child: child}
 	f.births = append(f.births, b)
@@ -48,7 +47,7 @@ func (f *family) expect(by, child *thread) *birth {
 	return b
 }
 
-// due tells that nobody who heard of the birth holds the creator any more.
+// due reports whether no handler that was told of the birth holds the creator any more.
 func (b *birth) due() bool {
 	own := 0
 	if b.child.waiting != nil {
@@ -57,7 +56,8 @@ func (b *birth) due() bool {
 	return b.by.holds <= own || b.parent.ended || b.parent.closing
 }
 
-// attendBirths hands over who is wanted and lets go who is due.
+// attendBirths hands over the children that another owner wants, and releases those that are
+// not kept any more.
 func (f *family) attendBirths() {
 	for i := 0; i < len(f.births); {
 		if !f.attend(f.births[i]) {
@@ -68,7 +68,7 @@ func (f *family) attendBirths() {
 	}
 }
 
-// attend returns whether nothing is left to do.
+// attend reports whether nothing is left to do for a birth.
 func (f *family) attend(b *birth) bool {
 	here := f.o.tracer.threads[b.child.tid] == b.child
 	if c := b.wanted; c != nil && (b.ready || !here) {
@@ -94,7 +94,7 @@ func (f *family) attend(b *birth) bool {
 	return true
 }
 
-// bury lets go whom a process that has ended leaves behind.
+// bury releases the children that are kept when their creator's process has ended.
 func (f *family) bury() {
 	for _, b := range f.births {
 		if b.ready && f.o.tracer.threads[b.child.tid] == b.child {
@@ -104,7 +104,7 @@ func (f *family) bury() {
 	}
 }
 
-// birthOf finds the birth of a process that may have to be kept.
+// birthOf returns the birth of a process that may have to be kept, nil if there is none.
 func (f *family) birthOf(t *thread) *birth {
 	for _, b := range f.births {
 		if b.child == t {
@@ -114,8 +114,8 @@ func (f *family) birthOf(t *thread) *birth {
 	return nil
 }
 
-// moveOut is called when a guest has executed a program: it has a memory of its own
-// now. Where it is, inside execve, nobody can send it to sleep.
+// moveOut is called when a guest has executed a program and so has memory of its own. Inside
+// execve it cannot be sent to sleep.
 func (f *family) moveOut(t *thread) {
 	if b := f.birthOf(t); b == nil || b.due() {
 		_ = ptrace.Detach(t.tid, 0)
@@ -127,7 +127,7 @@ func (f *family) moveOut(t *thread) {
 	_ = ptrace.Cont(t.tid, 0)
 }
 
-// arrived notes that a new process stands where it may be kept.
+// arrived records that a new process has stopped where it may be kept.
 func (f *family) arrived(t *thread) {
 	ptrace.Reap(t.tid)
 	if b := f.birthOf(t); b != nil {
@@ -137,9 +137,9 @@ func (f *family) arrived(t *thread) {
 	f.offspring = append(f.offspring, t)
 }
 
-// handOver lets a new process go to its own owner. No two can trace it at a time,
-// and it must not run in between, nor be left standing should the monitor die: it
-// takes a nap.
+// handOver hands a new process over to an owner of its own. Only one can trace it at a time;
+// it must not run in between, and must not stay stopped if the monitor dies. So it takes a
+// nap.
 func (f *family) handOver(b *birth, c *inherit) {
 	t := b.child
 	n, err := f.putToSleep(t)
@@ -180,16 +180,16 @@ func (f *family) putToSleep(t *thread) (*napping, error) {
 	return n, nil
 }
 
-// napping is a process that sleeps before its first instruction, from where it goes
-// on by itself when the nap is over.
+// napping is a process that sleeps before its first instruction, and continues from there by
+// itself when the nap is over.
 type napping struct {
 	memory  *os.File
 	stub    uint64
-	cleanUp func() // takes the stub away
+	cleanUp func() // removes the stub
 	begin   ptrace.Regs
 }
 
-// lieDown sends a stopped process there.
+// lieDown makes a stopped process sleep when it continues.
 func (n *napping) lieDown(pid int) error {
 	detour, frame := resident.Detour(n.begin, n.stub, sleepCall(&n.begin, nap))
 	if _, err := n.memory.WriteAt(frame, int64(detour.Rsp)); err != nil {
@@ -198,7 +198,8 @@ func (n *napping) lieDown(pid int) error {
 	return ptrace.SetRegs(pid, &detour)
 }
 
-// getUp brings a stopped process back to where it begins; false: it is not asleep.
+// getUp moves a stopped process from its nap back to its first instruction. It returns false
+// if the process does not sleep.
 func (n *napping) getUp(pid int) (bool, error) {
 	var regs ptrace.Regs
 	if err := ptrace.GetRegs(pid, &regs); err != nil {
@@ -214,27 +215,27 @@ func (n *napping) getUp(pid int) (bool, error) {
 	return true, nil
 }
 
-// inherit is the first command of the owner of a process that is just being born.
+// inherit is the first command of the owner of a process that is just being created.
 type inherit struct {
 	*answer
 	from *birth
 	heir *owner
 	nap  *napping
-	late atomic.Bool // nobody waits any more
+	late atomic.Bool // its owner does not wait any more
 }
 
-// wants is the command to the owner who has it so far.
+// wants is the command to the creator's owner, which traces the process so far.
 type wants struct{ *inherit }
 
 func (c wants) do(o *owner) {
 	if !slices.Contains(o.family.births, c.from) {
-		c.give(nil) // it was let go
+		c.give(nil) // the process was released
 		return
 	}
 	c.from.wanted = c.inherit
 }
 
-// do takes the process over. Where that fails, attaching to it tells why.
+// do takes the process over. If that fails, the attachment that follows returns the reason.
 func (c *inherit) do(o *owner) {
 	if !c.from.parent.box.post(wants{c}) {
 		return
@@ -244,7 +245,7 @@ func (c *inherit) do(o *owner) {
 	select {
 	case <-c.done:
 	case <-timer.C:
-		c.late.Store(true) // its creator's memory is all it has as yet
+		c.late.Store(true) // it still shares its creator's memory
 		return
 	}
 	if c.err == nil && c.nap != nil {
@@ -252,7 +253,7 @@ func (c *inherit) do(o *owner) {
 	}
 }
 
-// wake takes over a process that takes a nap; it is kept until its birth is over.
+// wake takes over a napping process, which is kept until its birth is over.
 func (f *family) wake(n *napping) {
 	defer n.memory.Close()
 	pid := f.o.proc.PID
@@ -264,12 +265,12 @@ func (f *family) wake(n *napping) {
 	f.o.tracer.whole = true
 	f.o.tracer.interrupt(t)
 	if f.o.tracer.pump(nap, func() bool { return t.stopped() || f.o.tracer.threads[pid] != t }) && t.stopped() {
-		// A signal may have woken it already; then it stays where that took it.
+		// If a signal has woken it already, it stays where that took it.
 		_, _ = n.getUp(pid)
 	}
 }
 
-// begin ends the keeping of a process that was handed over.
+// begin releases a process that was handed over and kept.
 type begin struct{ pid int }
 
 func (c begin) do(o *owner) {
@@ -279,8 +280,7 @@ func (c begin) do(o *owner) {
 	}
 }
 
-// tellBirth tells of a new process and, as OMIS 8.1.3 wants it, of its first thread
-// after it.
+// tellBirth reports a new process and then, by OMIS 8.1.3, its first thread.
 func (f *family) tellBirth(t *thread, child int) {
 	f.o.events.tell(node.EventProcCreated, t, child)
 	f.o.events.tellOf(node.EventThreadCreated, t, func(h *hit) { h.Child, h.ChildProc = child, child })

@@ -4,10 +4,10 @@ package linux
 
 import "mirador/omis"
 
-// Boundaries makes what tells, of many addresses of a process as of this moment, whether an
-// address is inside of an instruction: a breakpoint there, whoever sets it, would make
-// another instruction of it, and no thread would ever be seen at the address. Where it is
-// not known what function an address is of, or that cannot be decoded, nothing is said.
+// Boundaries returns a function that returns an error for an address inside an instruction, as
+// of this moment: a breakpoint there would change the instruction, and no thread would ever
+// reach the address. The function returns nil if the function at the address is unknown or
+// cannot be decoded.
 func (n *Node) Boundaries(p omis.ProcID) (func(addr uint64) error, error) {
 	program, err := n.grounds.image(p)
 	if err != nil {
@@ -16,7 +16,7 @@ func (n *Node) Boundaries(p omis.ProcID) (func(addr uint64) error, error) {
 	return func(addr uint64) error {
 		s, err := program.Surveyor(addr)
 		if err != nil {
-			return nil // of no file, or no code at all, which others find out
+			return nil // other checks refuse what is no code
 		}
 		if begin, splits := s.Splits(addr); splits {
 			return omis.Errorf(omis.ParameterError, "%#x is in the middle of the instruction at %#x of process %d; name an address where an instruction begins", addr, begin, p.PID)
@@ -25,7 +25,7 @@ func (n *Node) Boundaries(p omis.ProcID) (func(addr uint64) error, error) {
 	}, nil
 }
 
-// isReached refuses addresses that no thread can reach.
+// isReached returns an error for addresses that no thread can reach.
 func (e *events) isReached(w *watch) error {
 	if w.inner {
 		return nil

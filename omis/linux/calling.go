@@ -14,16 +14,16 @@ import (
 	"mirador/omis/linux/resident"
 )
 
-// Call: see node.Registers. Outside of a system call it does what a call instruction does:
-// the address to return to stands on the stack, and what lies below the stack pointer is
-// lost. A thread in a system call gets a frame of its own, which gives it all its registers
-// back when the function returns, and then makes the system call again: code around a system
-// call does not expect a function's effects. Should we die, the thread does so by itself.
+// Call: see node.Registers. Outside a system call it does what a call instruction does: it
+// pushes the return address, and what is below the stack pointer is lost. A thread in a system
+// call gets a frame of its own, from which it restores all its registers when the function
+// returns; then it makes the system call again. Code around a system call does not expect the
+// effects of a function. If the monitor dies, the thread does all this by itself.
 func (n *Node) Call(p omis.ProcID, tid int, addr uint64) error {
 	return n.owners.visit(p, tid, callErrand(addr))
 }
 
-// callErrand is the address to call.
+// callErrand is the address of the function to call.
 type callErrand uint64
 
 func (e callErrand) at(o *owner, t *thread) error {
@@ -40,7 +40,7 @@ func (e callErrand) at(o *owner, t *thread) error {
 	}
 	back := shown.Rip
 	if o.space.ofCopy(regs.Rip) != regs.Rip {
-		back = regs.Rip // it has had its hit there, and goes on in the copy, which stays
+		back = regs.Rip // it has had its hit there, and continues in the copy, which stays
 	}
 	now := shown
 	now.Rsp -= 8
@@ -51,15 +51,15 @@ func (e callErrand) at(o *owner, t *thread) error {
 	return o.setRegs(t, regs, shown, now)
 }
 
-// beforeSyscall reports whether a thread is about to make a system call: a thread that has
-// made one for us in the middle of its own stands there.
+// beforeSyscall reports whether a thread is about to make a system call, as a thread is that
+// has made a call for the monitor in the middle of its own.
 func (j *injector) beforeSyscall(regs *ptrace.Regs) bool {
 	var code [2]byte
 	n, err := proc.ReadMemory(j.o.proc.PID, regs.Rip, code[:])
 	return err == nil && n == len(code) && code == [2]byte{0x0f, 0x05}
 }
 
-// Go's heap begins here on x86-64, and has the stacks of goroutines in it.
+// Go's heap on x86-64, which contains the stacks of goroutines.
 const goHeap, goHeapEnd = 0xc0 << 32, 0xe0 << 32
 
 func (j *injector) callInSyscall(t *thread, addr uint64) error {
@@ -99,20 +99,19 @@ func (j *injector) callInSyscall(t *thread, addr uint64) error {
 	return nil
 }
 
-// spareEINTR has a stopped thread make its system call again that failed with EINTR only
-// because the thread was stopped; a program that is never stopped otherwise need not be
-// prepared for that. If a signal handler of the program runs first, the call fails all the
-// same.
+// spareEINTR has a stopped thread repeat a system call that failed with EINTR only because the
+// thread was stopped: a program need not be prepared for that. If a signal handler of the
+// program runs first, the call fails all the same.
 func spareEINTR(tid int) {
 	var regs ptrace.Regs
 	if ptrace.GetRegs(tid, &regs) == nil && resident.Spare(&regs) {
-		_ = ptrace.SetRegs(tid, &regs) // a thread that is being killed needs no more
+		_ = ptrace.SetRegs(tid, &regs) // it fails only if the thread is being killed
 	}
 }
 
-// resumed returns the registers with which a stopped thread makes the system call again that
-// it is in. A call that fails with EINTR because the thread was stopped is made again unless
-// a signal of the program's has come as well.
+// resumed returns the registers with which a stopped thread repeats its current system call. A
+// call that fails with EINTR because the thread was stopped is repeated unless a signal of the
+// program has come as well.
 func (j *injector) resumed(t *thread, regs ptrace.Regs) ptrace.Regs {
 	if t.stop == entryStop {
 		return resident.Reissued(regs)
@@ -124,8 +123,8 @@ func (j *injector) resumed(t *thread, regs ptrace.Regs) ptrace.Regs {
 	return resident.Repeated(regs)
 }
 
-// returnPoint puts the code in place that functions return to which threads call in the
-// middle of a system call.
+// returnPoint writes the code to which functions return that threads call in the middle of a
+// system call.
 func (j *injector) returnPoint(addr uint64) (uint64, error) {
 	if err := j.o.space.settleIn(); err != nil {
 		return 0, err

@@ -13,7 +13,7 @@ import (
 	"mirador/omis/node"
 )
 
-// callNumber is the number of the system call that a watch names, -1 for all.
+// callNumber returns the number of the system call that a watch names, -1 for all.
 func callNumber(name string) (int, error) {
 	if name == "" {
 		return -1, nil
@@ -26,8 +26,8 @@ func callNumber(name string) (int, error) {
 	return c.Number, nil
 }
 
-// onSocket reports whether a watch means calls on sockets alone. What a descriptor is can be
-// seen where a call begins; where it ends, the descriptor may mean something else.
+// onSocket reports whether a watch means only calls on sockets. The kind of a descriptor can
+// be read where a call begins; where the call ends, the descriptor may be another file.
 func onSocket(w *node.Watch) (bool, error) {
 	_, socket := calls.Split(w.Name)
 	if socket && w.Event != node.EventSysCallStarted {
@@ -42,7 +42,7 @@ func isSocket(pid int, fd uint64) bool {
 	return err == nil && strings.HasPrefix(target, "socket:")
 }
 
-// callParams are the parameters of the event of a system call.
+// callParams returns the parameters of the event of a system call.
 func (e *events) callParams(kind node.EventKind, t *thread, result int64) []omis.Value {
 	c := calls.ByNumber(uint64(t.call.number))
 	memory := func(buf []byte, addr uint64) (int, error) { return proc.ReadMemory(e.o.proc.PID, addr, buf) }

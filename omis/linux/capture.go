@@ -11,11 +11,11 @@ import (
 	"mirador/omis/node"
 )
 
-// maxStack bounds how much of a stack is copied while its thread is stopped. What
-// lies beyond is read afterwards; it is the outermost frames, which change least.
+// maxStack bounds how much of a stack is copied while its thread is stopped. The rest is read
+// afterwards; it contains the outermost frames, which change least.
 const maxStack = 1 << 20
 
-// capture is a moment of a thread.
+// capture is the state of a thread at one moment.
 type capture struct {
 	tid   int
 	regs  ptrace.Regs
@@ -26,8 +26,7 @@ type capture struct {
 // stackReader reads the stacks of threads. Its methods may be called from any goroutine.
 type stackReader struct{ n *Node }
 
-// Backtraces: see node.Node. The walk through the stacks is done after the
-// threads went on.
+// Backtraces: see node.Node. The stacks are walked after the threads continue.
 func (n *Node) Backtraces(p omis.ProcID, tids []int, depth int) ([]node.Backtrace, error) {
 	captures, layout, err := n.stacks.captured(p, tids)
 	if err != nil {
@@ -40,7 +39,7 @@ func (n *Node) Backtraces(p omis.ProcID, tids []int, depth int) ([]node.Backtrac
 	return traces, nil
 }
 
-// captured stops threads together, and returns what their backtraces need.
+// captured stops threads together and returns what their backtraces need.
 func (sr *stackReader) captured(p omis.ProcID, tids []int) ([]capture, *unwind.Layout, error) {
 	layout, err := sr.n.images.Layout(p.PID)
 	if err != nil {
@@ -96,7 +95,7 @@ func (o *owner) capture(layout *unwind.Layout, captures []capture) error {
 	return nil
 }
 
-// intersection lists those of a that b has too.
+// intersection returns the elements of a that b contains.
 func intersection(a, b []int) []int {
 	in := make(map[int]bool, len(b))
 	for _, v := range b {
@@ -129,8 +128,8 @@ func (o *owner) copyThread(layout *unwind.Layout, c *capture) {
 	}
 }
 
-// inPlace gives for an address in a copy, or in code that was put into the program,
-// the one it stands for there.
+// inPlace returns the address in the program that corresponds to an address in a copy or in a
+// patch.
 func (s *space) inPlace(pc uint64) uint64 {
 	if g := s.o.node.grounds.of(s.o.proc); g != nil {
 		if at, _, ok := g.site.InPlace(pc); ok {
@@ -140,7 +139,7 @@ func (s *space) inPlace(pc uint64) uint64 {
 	return s.ofCopy(pc)
 }
 
-// ofCopy is inPlace for the copies that breakpoints and rendezvous have.
+// ofCopy is inPlace for the copies of breakpoints and rendezvous.
 func (s *space) ofCopy(pc uint64) uint64 {
 	if s.o.meeting.site != nil {
 		if at, ok := s.o.meeting.site.InPlace(pc); ok {
@@ -158,9 +157,9 @@ func (s *space) ofCopy(pc uint64) uint64 {
 	return pc
 }
 
-// leads is where a thread at an address comes out in the program: behind the instructions
-// that were displaced, if it is in a copy that a breakpoint or a rendezvous has of them. It
-// does not come by their beginning again.
+// leads returns where a thread at an address comes out in the program: behind the displaced
+// instructions, if it is in the copy of a breakpoint or a rendezvous. The thread does not pass
+// their beginning again.
 func (s *space) leads(pc uint64) uint64 {
 	if s.o.meeting.site != nil {
 		if to, ok := s.o.meeting.site.Leads(pc); ok {

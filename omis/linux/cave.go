@@ -15,9 +15,9 @@ import (
 
 const pageSize = 0x1000
 
-// stub finds where a thread can make a system call for us. Before there is a
-// home it is a cave: the unused end of the last page of some module's code,
-// which cleanUp gives its bytes back.
+// stub returns where a thread can make a system call for the monitor. Before there is a home
+// that is a cave: the unused end of the last page of some module's code. cleanUp restores its
+// bytes.
 func (j *injector) stub() (addr uint64, cleanUp func(), err error) {
 	if j.o.space.home != 0 {
 		return j.o.space.home.Stub(), func() {}, nil
@@ -31,8 +31,8 @@ func caveStub(pid int, memory *os.File) (addr uint64, cleanUp func(), err error)
 		return 0, nil, err
 	}
 	if holds(memory, addr, resident.StubCode) {
-		// A monitor was killed here, and a thread may still be on its way back from
-		// the call: what it stands in stays.
+		// A monitor was killed at this point, and a thread may still be on its way back from
+		// the call, so its code stays.
 		return addr, func() {}, nil
 	}
 	if _, err := memory.WriteAt(resident.StubCode, int64(addr)); err != nil {
@@ -42,8 +42,8 @@ func caveStub(pid int, memory *os.File) (addr uint64, cleanUp func(), err error)
 	return addr, func() { _, _ = memory.WriteAt(empty, int64(addr)) }, nil
 }
 
-// findCave looks for a module with a cave. The bytes there are no program text:
-// they are mapped because mappings consist of pages.
+// findCave looks for a module with a cave. The bytes there are no program text; they are
+// mapped because mappings consist of pages.
 func findCave(pid int, memory *os.File) (uint64, error) {
 	maps, err := proc.Maps(pid)
 	if err != nil {
@@ -76,7 +76,7 @@ func cave(pid int, m proc.Mapping, main string, memory *os.File) uint64 {
 		if s.Type != elf.PT_LOAD || s.Flags&elf.PF_X == 0 || s.Off&^(pageSize-1) != m.Offset || s.Memsz > s.Filesz {
 			continue
 		}
-		const aside = 16 // some distance to the code
+		const aside = 16 // distance to the code
 		addr := m.Start + s.Filesz + s.Off&(pageSize-1) + aside
 		end := (addr + pageSize - 1) &^ (pageSize - 1)
 		if end <= m.End && end-addr >= uint64(len(resident.StubCode)) && isVacant(memory, addr) {
@@ -86,8 +86,8 @@ func cave(pid int, m proc.Mapping, main string, memory *os.File) uint64 {
 	return 0
 }
 
-// isVacant tells whether nobody has put anything at an address but a monitor that was
-// killed.
+// isVacant reports whether the bytes at an address are zero, or are the stub of a monitor that
+// was killed.
 func isVacant(memory *os.File, addr uint64) bool {
 	return holds(memory, addr, make([]byte, len(resident.StubCode))) || holds(memory, addr, resident.StubCode)
 }

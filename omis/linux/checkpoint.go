@@ -28,8 +28,7 @@ type checkpoints struct {
 	folder string // Config.Checkpoints
 }
 
-// Checkpoint: see node.Checkpointer. CRIU does it, for each process with its
-// descendants.
+// Checkpoint: see node.Checkpointer. CRIU saves each process with its descendants.
 func (n *Node) Checkpoint(ps []omis.ProcID, name string) error {
 	tool, err := n.checkpoints.criu()
 	if err != nil {
@@ -66,8 +65,8 @@ func (n *Node) Checkpoint(ps []omis.ProcID, name string) error {
 	return s.complete()
 }
 
-// stoppedAmong are the processes that job control has stopped. Of those that we
-// trace it shows when they are lent.
+// stoppedAmong returns the processes that job control has stopped. For traced processes
+// lendOut finds that out.
 func stoppedAmong(trees []familyTree) []int {
 	var list []int
 	for _, t := range trees {
@@ -95,12 +94,12 @@ func (s *checkpoint) save(tool criu.Program, trees []familyTree) error {
 	return nil
 }
 
-// unsaved says why a tree was not saved. Where a thread came to a uprobe at an instruction
-// that the kernel steps over, the kernel has given its process a page for that, for good;
-// CRIU knows no such pages.
+// unsaved returns why a tree was not saved. If a thread came to a uprobe at an instruction
+// that the kernel steps over, the kernel has mapped a page into its process for good; CRIU
+// does not know such pages.
 func (t *familyTree) unsaved(err error) error {
 	for _, pid := range t.members {
-		mapped, _ := proc.Maps(pid) // none where it has ended
+		mapped, _ := proc.Maps(pid) // none if the process has ended
 		if slices.ContainsFunc(mapped, func(m proc.Mapping) bool { return strings.HasPrefix(m.Path, "[uprobes") }) {
 			return omis.Errorf(omis.OSError, "cannot save process %d: uprobes have stood in process %d, such as probes in the kernel, and until it ends or executes another program it has a page of the kernel's for them, which CRIU cannot save; processes that are started anew and observed without ('mirador serve --placements inline,trap') can be saved (%v)", t.root, pid, err)
 		}
@@ -108,8 +107,7 @@ func (t *familyTree) unsaved(err error) error {
 	return omis.Errorf(omis.OSError, "cannot save process %d: %v", t.root, err)
 }
 
-// Restore: see node.Checkpointer. Processes get the process ids they had, which
-// must be free.
+// Restore: see node.Checkpointer. The former process ids must be free.
 func (n *Node) Restore(name string) (restored []omis.ProcID, err error) {
 	tool, err := n.checkpoints.criu()
 	if err != nil {
@@ -134,7 +132,7 @@ func (n *Node) Restore(name string) (restored []omis.ProcID, err error) {
 			return
 		}
 		for _, p := range restored {
-			_ = n.Signal(p, int(unix.SIGKILL)) // what cannot be killed has ended
+			_ = n.Signal(p, int(unix.SIGKILL)) // it fails only if the process has ended
 		}
 		restored = nil
 	}()
@@ -152,12 +150,12 @@ func (n *Node) Restore(name string) (restored []omis.ProcID, err error) {
 	return restored, nil
 }
 
-// welcomeAll takes over a restored process and its descendants. Those that job
-// control had stopped stay stopped by it, whatever Continue does.
+// welcomeAll takes over a restored process and its descendants. Those that job control had
+// stopped stay stopped by it, also after Continue.
 func (cs *checkpoints) welcomeAll(root int, stopped []int) (ps []omis.ProcID, err error) {
 	for _, pid := range append([]int{root}, descendants(root)...) {
 		if state, err := proc.ThreadState(pid, pid); err == nil && state == "Z" {
-			continue // a child that had ended, and waits for its parent as it did
+			continue // a child that had ended and was not reaped
 		}
 		p, err := cs.n.Identify(pid)
 		if err != nil {
@@ -192,10 +190,10 @@ func (n *Node) Discard(name string) error {
 	return nil
 }
 
-// reapPatience is how long a process that has ended may take to be reaped.
+// reapPatience bounds the time for which a process that has ended may remain a zombie.
 const reapPatience = 2 * time.Second
 
-// awaitReaped waits while a process ends, and until it is reaped.
+// awaitReaped waits until a process that ends is reaped.
 func awaitReaped(pid int) error {
 	const pause = 5 * time.Millisecond
 	for deadline := time.Now().Add(reapPatience); ; time.Sleep(pause) {
@@ -208,7 +206,7 @@ func awaitReaped(pid int) error {
 	}
 }
 
-// criu finds the CRIU that this machine has.
+// criu returns the CRIU of this machine.
 func (cs *checkpoints) criu() (criu.Program, error) {
 	tool, err := cs.finder.Find(context.Background())
 	if err != nil {
@@ -220,11 +218,10 @@ func (cs *checkpoints) criu() (criu.Program, error) {
 // familyTree is a process with all its descendants, which are saved together.
 type familyTree struct {
 	root    int
-	members []int // root included
+	members []int // including root
 }
 
-// familyTrees are the trees of those processes that descend from none of the
-// others.
+// familyTrees returns the trees of those processes that descend from none of the others.
 func familyTrees(ps []omis.ProcID) []familyTree {
 	var trees []familyTree
 	below := make(map[int]bool)
@@ -243,10 +240,10 @@ func familyTrees(ps []omis.ProcID) []familyTree {
 	})
 }
 
-// descendants lists the children of a process, theirs, and so on.
+// descendants lists the children of a process, their children, and so on.
 func descendants(pid int) []int {
 	var all []int
-	tids, _ := proc.Threads(pid) // none when the process is gone
+	tids, _ := proc.Threads(pid) // none if the process has ended
 	for _, tid := range tids {
 		for _, child := range proc.Children(pid, tid) {
 			all = append(append(all, child), descendants(child)...)

@@ -16,21 +16,20 @@ import (
 	"mirador/omis/host/owned"
 )
 
-// checkpoint is a checkpoint on disk: a folder of its name with a list of
-// processes, and of each the images that CRIU made, in a folder of its pid. It
-// gets its name when it is complete, so that there is either a whole one or, if
-// that fails, the former one of the name.
+// checkpoint is a checkpoint on disk: a folder with a list of processes and, for each process,
+// a folder with the images that CRIU made, named by its pid. The folder gets its final name
+// when it is complete; if that fails, an earlier checkpoint of this name remains.
 type checkpoint struct {
 	name    string
-	folder  string // where it is, or is being made
-	final   string // where it is to be
+	folder  string // current folder
+	final   string // folder when it is complete
 	roots   []int
-	members []int // all processes, as far as they were seen
-	stopped []int // those that job control had stopped
+	members []int // all processes that were seen
+	stopped []int // processes that job control had stopped
 }
 
-// listName is the file of a checkpoint that names its processes, and how its
-// lines begin.
+// listName is the file of a checkpoint that lists its processes. The others are the words with
+// which its lines begin.
 const (
 	listName    = "processes"
 	treeLine    = "tree"
@@ -64,7 +63,7 @@ func (cs *checkpoints) newCheckpoint(name string) (*checkpoint, error) {
 	if _, err := owned.Directory(filepath.Dir(final)); err != nil {
 		return nil, s.failed(err)
 	}
-	// A name that no checkpoint can have.
+	// No checkpoint can have such a name.
 	if s.folder, err = os.MkdirTemp(filepath.Dir(final), ".making-*"); err != nil {
 		return nil, s.failed(err)
 	}
@@ -78,7 +77,7 @@ func (cs *checkpoints) savedCheckpoint(name string) (*checkpoint, error) {
 		return nil, err
 	}
 	s := &checkpoint{name: name, folder: folder, final: folder}
-	// Whoever writes the images decides what the restored processes are.
+	// The writer of the images decides what the restored processes do.
 	_, err = owned.Existing(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, omis.Errorf(omis.UnknownObject, "there is no checkpoint %q", name)
@@ -111,14 +110,14 @@ func (cs *checkpoints) savedCheckpoint(name string) (*checkpoint, error) {
 	return s, nil
 }
 
-// images is where CRIU's files about a process are.
+// images returns the folder of CRIU's files about a process.
 func (s *checkpoint) images(pid int) string { return filepath.Join(s.folder, strconv.Itoa(pid)) }
 
 func (s *checkpoint) failed(err error) error {
 	return omis.Errorf(omis.OSError, "cannot save the checkpoint %s: %v", s.name, unwrapPath(err))
 }
 
-// abandon takes away what was made so far.
+// abandon removes what was made so far.
 func (s *checkpoint) abandon(cause error) error {
 	if err := os.RemoveAll(s.folder); err != nil {
 		return errors.Join(cause, s.failed(err))
@@ -126,7 +125,7 @@ func (s *checkpoint) abandon(cause error) error {
 	return cause
 }
 
-// complete gives a checkpoint its name. A former one of the name is replaced.
+// complete gives a checkpoint its name, and replaces an earlier one of this name.
 func (s *checkpoint) complete() error {
 	var list strings.Builder
 	for _, pid := range s.roots {

@@ -10,22 +10,22 @@ import (
 	"mirador/omis/linux/rendezvous"
 )
 
-// A thread that is held by rendezvous, or on its way to or from a hold, is in code
-// of ours. Whoever stops it wants to find it where the program has it. The thread
-// comes out: from a hold in which it is kept, by being given the registers of the
-// hold (from then on it is held by ptrace); from before a hold, by being sent back
-// to the place it comes from; from elsewhere by itself, in a moment.
+// A thread that is held by rendezvous, or is on its way to or from a hold, executes code of
+// the monitor. A service that stops it wants to find it where the program has it, so the
+// thread comes out: if it is kept in a hold, it gets the registers of the hold, and is held by
+// ptrace from then on; if it is before a hold, it is sent back to the place that it comes
+// from; otherwise it comes out by itself in a moment.
 
 const (
 	moment = 50 * time.Microsecond
 
-	// handlerPatience is how long a signal handler may take that a kept thread is
-	// in. One that takes longer is what the thread is doing.
+	// handlerPatience bounds the time that a signal handler may take that a kept thread
+	// executes. If the handler takes longer, the thread stays in it.
 	handlerPatience = 20 * time.Millisecond
 )
 
-// comeOut does so with stopped threads. Those that are in a group-stop cannot go
-// on for a moment.
+// comeOut takes stopped threads out of holds and patches. Threads in a group-stop cannot
+// continue for a moment.
 func (m *meeting) comeOut(among func(*thread) bool) {
 	m.o.patcher.comeOutOfPatches(among)
 	server := m.server
@@ -56,8 +56,8 @@ func (m *meeting) comeOut(among func(*thread) bool) {
 	}
 }
 
-// comeOutOfPatches has stopped threads leave code that was put into the program; they
-// are through it in no time, unless a signal handler came in between.
+// comeOutOfPatches has stopped threads leave patches. They leave them at once unless a signal
+// handler runs.
 func (p *patcher) comeOutOfPatches(among func(*thread) bool) {
 	g := p.o.node.grounds.of(p.o.proc)
 	if g == nil {
@@ -72,8 +72,8 @@ func (p *patcher) comeOutOfPatches(among func(*thread) bool) {
 	}
 }
 
-// underWay takes threads out of holds they are kept in, sends those back that are
-// before one, and lists those that have to come out by themselves.
+// underWay takes threads out of the holds in which they are kept, sends back those that are
+// before a hold, and returns those that have to come out by themselves.
 func (m *meeting) underWay(among func(*thread) bool, fromHandlers bool) []*thread {
 	var late []*thread
 	for _, t := range m.o.tracer.threads {
@@ -95,7 +95,7 @@ func (m *meeting) underWay(among func(*thread) bool, fromHandlers bool) []*threa
 	return late
 }
 
-// isHolding tells whether a stopped thread is in a hold, or on its way.
+// isHolding reports whether a stopped thread is in a hold, or on its way to or from one.
 func (m *meeting) isHolding(t *thread) bool {
 	var regs ptrace.Regs
 	return m.site != nil && ptrace.GetRegs(t.tid, &regs) == nil && m.site.Holding(regs.Rip)
@@ -106,7 +106,7 @@ func (m *meeting) extract(t *thread, regs *ptrace.Regs) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.server == nil {
-		return false // the code was there before us
+		return false // an earlier monitor wrote the code
 	}
 	now := heldRegisters(regs)
 	ok, err := m.server.Extract(m.site, t.tid, &now, func(at *rendezvous.Hit, s rendezvous.Stand) error {
@@ -124,15 +124,14 @@ func (m *meeting) extract(t *thread, regs *ptrace.Regs) bool {
 	return ok && err == nil
 }
 
-// sendBack has a thread that waits before a hold stand at its place again: it has
-// not been there.
+// sendBack moves a thread that waits before a hold back to the place that it comes from.
 func (m *meeting) sendBack(t *thread, regs *ptrace.Regs) bool {
 	now := heldRegisters(regs)
 	stand, ok := m.site.Rest(&now)
 	return ok && m.haveStand(t, regs, stand) == nil
 }
 
-// haveStand gives a stopped thread, which has regs, others.
+// haveStand gives a stopped thread with the registers regs the state of another place.
 func (m *meeting) haveStand(t *thread, regs *ptrace.Regs, s rendezvous.Stand) error {
 	if s.Blocked {
 		if err := ptrace.SetSigmask(t.tid, s.Mask); err != nil {
@@ -143,11 +142,11 @@ func (m *meeting) haveStand(t *thread, regs *ptrace.Regs, s rendezvous.Stand) er
 	for i, r := range numbered(&now)[:len(s.Regs)] {
 		*r = s.Regs[i]
 	}
-	now.Orig_rax = ^uint64(0) // it is in no system call of the program
+	now.Orig_rax = ^uint64(0) // the thread is in no system call of the program
 	return ptrace.SetRegs(t.tid, &now)
 }
 
-// heldRegisters are those of ptrace in the order of a hold's.
+// heldRegisters returns registers of ptrace in the order of a hold's.
 func heldRegisters(regs *ptrace.Regs) (r rendezvous.Registers) {
 	for i, v := range numbered(regs)[:len(r)] {
 		r[i] = *v
@@ -155,9 +154,8 @@ func heldRegisters(regs *ptrace.Regs) (r rendezvous.Registers) {
 	return r
 }
 
-// exchangeJump makes a breakpoint of the jump at a crossing. No hit is lost:
-// whoever comes to the place meanwhile is stopped, whoever is kept there goes on
-// behind it.
+// exchangeJump replaces the jump at a crossing by a breakpoint. No hit is lost: threads that
+// arrive meanwhile are stopped, and threads that are kept there continue behind it.
 func (m *meeting) exchangeJump(addr uint64) error {
 	b, err := m.o.space.ready(addr)
 	if err != nil {

@@ -32,8 +32,7 @@ func (n *Node) SignalThread(p omis.ProcID, tid, sig int) error {
 	}
 }
 
-// SetThreadPriority: see node.ThreadControl. Linux has a nice value for each
-// thread.
+// SetThreadPriority: see node.ThreadControl. Linux has a nice value for each thread.
 func (n *Node) SetThreadPriority(p omis.ProcID, tid, nice int) error {
 	const lowest, highest = 19, -20
 	if nice > lowest || nice < highest {
@@ -54,8 +53,8 @@ func (n *Node) SetThreadPriority(p omis.ProcID, tid, nice int) error {
 	}
 }
 
-// SetPriority: see node.ThreadControl. It is that of all threads; with an error,
-// those that had changed have their former one again.
+// SetPriority: see node.ThreadControl. It sets the nice value of all threads. After an error,
+// it restores those that it has changed.
 func (n *Node) SetPriority(p omis.ProcID, nice int) error {
 	tids, err := n.Threads(p)
 	if err != nil {
@@ -74,7 +73,7 @@ func (n *Node) SetPriority(p omis.ProcID, nice int) error {
 	return nil
 }
 
-// niceOf is the nice value of a thread. The system call knows no negative ones.
+// niceOf returns the nice value of a thread. The system call returns no negative values.
 func niceOf(tid int) int {
 	const zero = 20
 	v, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
@@ -90,8 +89,8 @@ type threadID struct {
 	start uint64
 }
 
-// LetGo: see node.ThreadControl. The thread runs on whatever keeps it, no event
-// of it is told, and it passes breakpoints that stand for others.
+// LetGo: see node.ThreadControl. The thread continues whatever keeps it, its events are not
+// reported, and it passes breakpoints of other watches.
 func (n *Node) LetGo(p omis.ProcID, tid int) error {
 	if err := checkThread(p, tid); err != nil {
 		return err
@@ -159,7 +158,7 @@ func (c letGoThread) do(o *owner) {
 	c.give(nil)
 }
 
-// checkThread tells whether the process lives and has the thread.
+// checkThread returns an error unless the process lives and has the thread.
 func checkThread(p omis.ProcID, tid int) error {
 	if err := proc.Alive(p); err != nil {
 		return err

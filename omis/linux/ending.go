@@ -229,7 +229,7 @@ func (e *ending) outlived() bool {
 	if len(e.doomed) > 0 {
 		return false // it is too early to list all threads
 	}
-	tids, _ := proc.Threads(e.o.proc.PID) // none when the process is gone
+	tids, _ := proc.Threads(e.o.proc.PID) // none if the process has ended
 	for _, tid := range tids {
 		if e.lives(tid) {
 			e.alive = tid

@@ -13,7 +13,7 @@ import (
 	"mirador/omis/node"
 )
 
-// handle deals with one thing the kernel told.
+// handle handles one status that the kernel reported.
 func (tr *tracer) handle(s ptrace.Status) {
 	t := tr.threads[s.TID]
 	switch {
@@ -29,21 +29,22 @@ func (tr *tracer) handle(s ptrace.Status) {
 		}
 		tr.gone(s, t)
 	case s.Cause == ptrace.Stopped:
-		// Job control of a child that is not traced: none of our business.
+		// A child that is not traced was stopped by job control.
 		ptrace.Reap(s.TID)
 	case t == nil && s.Event() == unix.PTRACE_EVENT_EXEC:
 		tr.o.family.promoted(s)
 	case s.Event() == unix.PTRACE_EVENT_EXIT:
 		tr.o.exiting(s.TID, t)
 	case t == nil:
-		// A new thread or process whose creator has not been heard yet.
+		// The creation of this thread or process is not reported yet.
 		ptrace.Reap(s.TID)
 		tr.o.family.unborn[s.TID] = s
 	case t.makesCall():
 		t.asked = false
 		t.injection.advance(tr.o, t, s)
 	default:
-		// Every stop consumes a pending interrupt; it is asked for again where needed.
+		// Every stop consumes a pending interrupt; where it is still needed, it is requested
+		// again.
 		t.asked = false
 		t.setOptions(tr.o.ending.options(t))
 		tr.stopped(t, s)
@@ -67,8 +68,8 @@ func (tr *tracer) stopped(t *thread, s ptrace.Status) {
 	}
 }
 
-// trapped is the stop of an interrupted or a new thread, or of one that takes
-// part in a group-stop.
+// trapped handles the stop of an interrupted or new thread, or of one that takes part in a
+// group-stop.
 func (tr *tracer) trapped(t *thread, s ptrace.Status) {
 	t.stop = trapStop
 	if s.Signal() != int(unix.SIGTRAP) {
@@ -83,8 +84,8 @@ func (tr *tracer) trapped(t *thread, s ptrace.Status) {
 	tr.settle(t)
 }
 
-// pass delivers a signal. The thread is never kept here: a monitor that dies
-// would take the signal with it. One that is to stop is interrupted again.
+// pass delivers a signal. The thread is never kept in this stop: if the monitor died then, the
+// signal would be lost. If the thread is to stop, it is interrupted again.
 func (tr *tracer) pass(t *thread, sig int) {
 	tr.proceed(t, sig)
 	if t.stays(tr.o) || t.kind >= offspring {
@@ -92,7 +93,7 @@ func (tr *tracer) pass(t *thread, sig int) {
 	}
 }
 
-// gone is the end of a thread or child.
+// gone handles the end of a thread or child.
 func (tr *tracer) gone(s ptrace.Status, t *thread) {
 	defer tr.o.ending.left(s.TID)
 	if t == nil {
@@ -100,7 +101,7 @@ func (tr *tracer) gone(s ptrace.Status, t *thread) {
 			tr.o.finish()
 			return
 		}
-		// The creator's event may still come; it must not wait for this one.
+		// The creator's event may still come; the creator must not wait for this thread.
 		tr.o.family.unborn[s.TID] = s
 		return
 	}
@@ -114,18 +115,18 @@ func (tr *tracer) gone(s ptrace.Status, t *thread) {
 	}
 }
 
-// isAwaited tells that a process is a child of the monitor that was not launched
-// here: its end is for somebody else to reap, and to the kernel we are the same.
-// The owner ends with the process, and with the owner's thread the attachment.
+// isAwaited reports whether a process is a child of the monitor that its owner did not launch.
+// Then the code that started it must reap it, and to the kernel all threads of the monitor are
+// the same. The owner ends with the process, and the attachment with the owner's thread.
 func (tr *tracer) isAwaited(tid int) bool {
 	return tid == tr.o.proc.PID && !tr.o.child && proc.Parent(tid) == os.Getpid()
 }
 
-// isForeign tells that something is told of a child of the monitor that this owner does
-// not trace, as the warden or a program that somebody runs, whom somebody has started on
-// what is now the owner's thread. Its end is for whoever started it, who must find it. If
-// it is another owner's process, its stops are that one's, who would wait for them for
-// ever: within the monitor the kernel tells them to the parent as well.
+// isForeign reports whether a status is that of a child of the monitor that this owner does
+// not trace, such as the warden: some goroutine has started it on what is the owner's thread
+// now. Its end is for the code that started it. If it is another owner's process, its stops
+// are for that owner, which would wait for them for ever; within the monitor the kernel
+// reports them to the parent as well.
 func (tr *tracer) isForeign(s ptrace.Status) bool {
 	if tr.threads[s.TID] != nil || s.TID == tr.o.proc.PID && s.Cause != ptrace.Trapped {
 		return false
@@ -134,11 +135,11 @@ func (tr *tracer) isForeign(s ptrace.Status) bool {
 	return err != nil || status.Tracer != int(tr.o.box.thread.Load())
 }
 
-// pollEvery is how often to look past what is told of a foreign child.
+// pollEvery is the interval at which the owner looks for other statuses behind that of a
+// foreign child.
 const pollEvery = 200 * time.Microsecond
 
-// poll is ptrace.Poll without foreign children, of whom the kernel tells first, each
-// time.
+// poll is ptrace.Poll without foreign children, which the kernel would report first each time.
 func (tr *tracer) poll() (ptrace.Status, bool) {
 	s, ok := ptrace.Poll()
 	if !ok || !tr.isForeign(s) {
@@ -149,12 +150,12 @@ func (tr *tracer) poll() (ptrace.Status, bool) {
 			return s, true
 		}
 	}
-	// An execve may have made the process's first thread ours.
+	// An execve may have replaced the process's first thread by a traced one.
 	s, ok = ptrace.PollThread(tr.o.proc.PID)
 	return s, ok && !tr.isForeign(s)
 }
 
-// forget takes a thread off the books.
+// forget removes a thread.
 func (tr *tracer) forget(t *thread) {
 	delete(tr.threads, t.tid)
 	t.stop = running

@@ -13,17 +13,17 @@ import (
 	"mirador/omis/node"
 )
 
-// family deals with clone, fork, vfork and execve.
+// happened handles clone, fork, vfork and execve.
 func (f *family) happened(t *thread, event int) {
 	if event == unix.PTRACE_EVENT_EXEC {
-		// Until it has been taken, the kernel answers nothing about a thread that
-		// got another id by execve.
+		// Until this stop is reaped, the kernel answers no requests about a thread that got
+		// another id by execve.
 		ptrace.Reap(t.tid)
 	}
 	msg, err := ptrace.EventMessage(t.tid)
 	switch {
 	case err != nil:
-		// Killed meanwhile; its end will be told.
+		// The thread was killed; its end will be reported.
 		return
 	case event == unix.PTRACE_EVENT_EXEC:
 		f.executed(t, msg)
@@ -36,7 +36,8 @@ func (f *family) happened(t *thread, event int) {
 		f.adopt(child)
 		f.tellBirth(t, msg)
 	default:
-		// The parent waits until we have let its child go: it may want to trace it.
+		// The parent is kept until its child is released, because it may want to trace the
+		// child.
 		t.holds++
 		child := &thread{tid: msg, pid: msg, kind: offspring, options: t.options, unblocked: t.unblocked, mask: t.mask, waiting: t}
 		f.expect(t, child)
@@ -46,12 +47,12 @@ func (f *family) happened(t *thread, event int) {
 	f.o.tracer.settle(t)
 }
 
-// tellThread tells of a new thread, which does not begin before all lists are done
-// (OMIS 8.1.3, thread_creates_thread).
+// tellThread reports a new thread, which does not begin before all lists are done (OMIS 8.1.3,
+// thread_creates_thread).
 func (f *family) tellThread(t *thread, tid int) {
 	newborn := &thread{tid: tid, pid: t.pid, kind: t.kind, options: t.options, parent: t.tid, holds: 1}
 	if t.kind == stranger {
-		newborn.kind = member // its creator alone was let go
+		newborn.kind = member // only its creator was let go
 	}
 	f.adopt(newborn)
 	f.o.events.tellOf(node.EventThreadCreated, t, func(h *hit) { h.Child, h.newborn = tid, newborn })
@@ -63,15 +64,15 @@ func isThread(pid, tid int) bool {
 	return unix.Stat(fmt.Sprintf("/proc/%d/task/%d", pid, tid), &st) == nil
 }
 
-// sharesMemory tells a vfork child, or one of clone with CLONE_VM, from a fork
-// child, which has a copy of the memory.
+// sharesMemory reports whether a child shares its parent's memory (vfork, or clone with
+// CLONE_VM); a fork child has a copy.
 func (f *family) sharesMemory(parent *thread, child int) bool {
 	const kcmpVM = 1
 	r, _, errno := unix.RawSyscall6(unix.SYS_KCMP, uintptr(parent.pid), uintptr(child), kcmpVM, 0, 0, 0)
 	return errno == 0 && r == 0
 }
 
-// adopt takes a new thread in, which the kernel has attached to us by itself.
+// adopt adds a new thread or child, which the kernel has attached by itself.
 func (f *family) adopt(t *thread) {
 	s, seen := f.unborn[t.tid]
 	delete(f.unborn, t.tid)
@@ -85,7 +86,7 @@ func (f *family) adopt(t *thread) {
 	}
 }
 
-// release lets a child go, a fork child cleaned.
+// release releases a child, after it cleaned a fork child.
 func (f *family) release(t *thread) {
 	if t.kind == offspring {
 		f.cleanChild(t)
@@ -93,8 +94,8 @@ func (f *family) release(t *thread) {
 	f.detach(t)
 }
 
-// detach lets a child go. One that takes too long over a call for us is let go when it
-// stops again.
+// detach detaches a child. If the child takes too long over a call for the monitor, it is
+// detached at its next stop.
 func (f *family) detach(t *thread) {
 	if f.o.tracer.threads[t.tid] == t && !t.stopped() {
 		f.o.tracer.interrupt(t)
@@ -113,9 +114,9 @@ func (f *family) cleanChild(t *thread) {
 	f.clean(t, memory)
 }
 
-// clean takes out of a fork child what it has copies of: our breakpoints, with
-// nobody to handle them but the resident handler, and that one. Should we die
-// before, the handler serves it.
+// clean removes from a fork child the copies of what the monitor has written into its parent:
+// breakpoints, which only the resident handler would handle, and that handler. If the monitor
+// dies before, the handler serves the child.
 func (f *family) clean(t *thread, memory *os.File) {
 	if f.o.meeting.site != nil {
 		f.o.meeting.site.Clean(memory)
@@ -123,7 +124,7 @@ func (f *family) clean(t *thread, memory *os.File) {
 	if g := f.o.node.grounds.of(f.o.proc); g != nil {
 		g.site.Clean(memory)
 	}
-	// Everything ever planted: what has been removed since the fork, too.
+	// This includes breakpoints that were removed from the parent since the fork.
 	for _, b := range f.o.space.table {
 		restore(memory, b)
 	}
@@ -136,7 +137,7 @@ func (f *family) clean(t *thread, memory *os.File) {
 	}
 }
 
-// letParentGo ends a parent's waiting for its child.
+// letParentGo ends the wait of a parent for its child.
 func (f *family) letParentGo(t *thread) {
 	if parent := t.waiting; parent != nil {
 		t.waiting = nil
@@ -144,8 +145,8 @@ func (f *family) letParentGo(t *thread) {
 	}
 }
 
-// hasHome tells whether a fork child has our home. One that was forked while home
-// was being made has not: it can make no system call for us, and needs none.
+// hasHome reports whether a fork child has a copy of home. A child that was forked while home
+// was being made has none: it can make no system call for the monitor, and needs to make none.
 func (f *family) hasHome(memory *os.File) bool {
 	image := make([]byte, resident.ArenaSize)
 	if _, err := memory.ReadAt(image, int64(f.o.space.home)); err != nil {
@@ -155,8 +156,8 @@ func (f *family) hasHome(memory *os.File) bool {
 	return err == nil
 }
 
-// executed is called when a thread has replaced its process's program: all
-// memory is new, the other threads are gone, and the thread has the process's id.
+// executed is called when a thread has replaced its process's program: all memory is new, the
+// other threads have ended, and the thread has the process's id.
 func (f *family) executed(t *thread, former int) {
 	if t.kind == guest {
 		f.moveOut(t)
@@ -171,7 +172,7 @@ func (f *family) executed(t *thread, former int) {
 	f.o.space.vacate()
 	f.o.ending.begin()
 	if !t.makesCall() {
-		t.injection = nil // what it was to come to has gone
+		t.injection = nil // the program with the abandoned call has ended
 	}
 	if f.o.estranged = f.o.sameUser() != nil; f.o.estranged {
 		ptrace.Reap(t.tid)
@@ -181,13 +182,13 @@ func (f *family) executed(t *thread, former int) {
 	f.o.tracer.settle(t)
 }
 
-// promoted is called when a thread of ours has executed a program and got the
-// id of the process's first thread, which was not ours.
+// promoted is called when a traced thread has executed a program and got the id of the
+// process's first thread, which was not traced.
 func (f *family) promoted(s ptrace.Status) {
 	ptrace.Reap(s.TID)
 	former, err := ptrace.EventMessage(s.TID)
 	if err != nil {
-		return // killed; its end will be told
+		return // it was killed; its end will be reported
 	}
 	t := f.o.tracer.threads[former]
 	if t == nil {
@@ -199,8 +200,7 @@ func (f *family) promoted(s ptrace.Status) {
 	f.o.tracer.stopped(t, s)
 }
 
-// openMemory opens a process's memory for reading and writing, its program text
-// included.
+// openMemory opens a process's memory for reading and writing, including its program text.
 func openMemory(pid int) (*os.File, error) {
 	return os.OpenFile(memoryPath(pid), os.O_RDWR, 0)
 }

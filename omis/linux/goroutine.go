@@ -13,11 +13,11 @@ import (
 	"mirador/omis/program"
 )
 
-// Go's scheduler takes processors away from goroutines wherever they are: it writes the
-// address where one is to go on onto its stack, below which it saves the registers
-// (runtime.asyncPreempt). What looks like an address there is taken for one.
+// Go's scheduler interrupts goroutines anywhere: it pushes the address where the goroutine
+// continues, and saves the registers below it (runtime.asyncPreempt). Whatever looks like an
+// address there is taken for one.
 
-// Bounds of what is looked through while the program stands still.
+// Limits of what is searched while the program is stopped.
 const (
 	mostGoroutines = 1 << 18
 	mostOfStacks   = 64 << 20 // bytes in all
@@ -56,7 +56,7 @@ func (p patched) Parked(where landing.Goroutines, pick func(uint64) bool) (list 
 	return list, nil
 }
 
-// goroutines are the addresses of all.
+// goroutines returns the addresses of all descriptors.
 func (p patched) goroutines(where landing.Goroutines) ([]uint64, error) {
 	count, err := p.word(where.Count)
 	if err != nil {
@@ -80,12 +80,12 @@ func (p patched) goroutines(where landing.Goroutines) ([]uint64, error) {
 	return list, nil
 }
 
-// stackOf is where the stack of a goroutine is: it begins with that (runtime.g). One that
-// has ended may have none.
+// stackOf returns the bounds of a goroutine's stack, with which its descriptor begins
+// (runtime.g). A goroutine that has ended may have none.
 func (p patched) stackOf(g uint64) (begin, end uint64, err error) {
 	const (
 		least = 1 << 11
-		most  = 1 << 30 // unless the program has the runtime allow more
+		most  = 1 << 30 // unless the program raises the runtime's limit
 	)
 	var bounds [16]byte
 	if _, err := p.read(bounds[:], g); err != nil {
@@ -98,7 +98,7 @@ func (p patched) stackOf(g uint64) (begin, end uint64, err error) {
 	return begin, end, nil
 }
 
-// goroutineOf is the goroutine that a stopped thread runs; fs is the thread's register.
+// goroutineOf returns the goroutine that a stopped thread runs; fs is the thread's register.
 func (p *patcher) goroutineOf(r *landing.Runtime, fs uint64) (g node.Goroutine) {
 	if r.Unknown != nil {
 		return node.Goroutine{Unknown: r.Unknown}
@@ -113,7 +113,7 @@ func (p *patcher) goroutineOf(r *landing.Runtime, fs uint64) (g node.Goroutine) 
 	return g
 }
 
-// read reads memory of the process, which has its own file only while something is planted.
+// read reads memory of the process. Its memory file is open only while something is planted.
 func (p patched) read(b []byte, addr uint64) (int, error) {
 	if p.o.space.memory == nil {
 		return proc.ReadMemory(p.o.proc.PID, addr, b)
@@ -143,13 +143,13 @@ func (n *Node) CanTime(p omis.ProcID, addr uint64, clock program.Clock) error {
 	return nil
 }
 
-// runtimeAt is Go's runtime, if the code at an address of a process is of Go.
+// runtimeAt returns Go's runtime if the code at an address of a process is Go, else nil.
 func (gp *goPrograms) runtimeAt(p omis.ProcID, addr uint64) *landing.Runtime {
 	return gp.runtimes(p, []uint64{addr})[0]
 }
 
-// runtimes does so for many addresses. Of a file that cannot be read nothing is known;
-// neither can any code be put there.
+// runtimes is runtimeAt for many addresses. Nothing is known of the code of a file that cannot
+// be read; no patch is possible there either.
 func (gp *goPrograms) runtimes(p omis.ProcID, addrs []uint64) []*landing.Runtime {
 	list := make([]*landing.Runtime, len(addrs))
 	maps, err := proc.Maps(p.PID)

@@ -14,8 +14,7 @@ import (
 	"mirador/omis/node"
 )
 
-// Limits of what is read of the goroutines of a process, which may have written there what
-// it likes.
+// Limits of what is read of goroutines; the process may have written anything there.
 const (
 	mostListed     = 1 << 16
 	mostOfStack    = 64 << 10 // bytes of one goroutine
@@ -23,8 +22,9 @@ const (
 	mostReasonText = 64
 )
 
-// States of goroutines (runtime._Gidle and so on), the same in all versions of Go since
-// preempted came. A bit marks those whose stack the garbage collector looks through.
+// States of goroutines (runtime._Gidle and so on), which are the same in all versions of Go
+// that have the state preempted. A bit marks goroutines whose stack the garbage collector
+// scans.
 var goStates = map[uint32]string{1: "runnable", 2: "running", 3: "syscall", 4: "waiting", 8: "copystack", 9: "preempted", 10: "leaked"}
 
 const (
@@ -39,8 +39,8 @@ const (
 type goPrograms struct{ n *Node }
 
 // Goroutines returns the goroutines of a process, with up to depth frames each (0: none). It
-// stops the process to read them, and walks through their stacks afterwards. Of a process
-// that is no Go program the list is empty. An error says why they cannot be told.
+// stops the process to read them, and walks their stacks afterwards. For a process that is not
+// a Go program the list is empty.
 func (n *Node) Goroutines(ctx context.Context, p omis.ProcID, depth int) ([]node.GoroutineInfo, error) {
 	where, ok, err := n.goPrograms.scheduler(ctx, p)
 	if err != nil || !ok {
@@ -77,7 +77,7 @@ func (n *Node) Goroutines(ctx context.Context, p omis.ProcID, depth int) ([]node
 	return list, nil
 }
 
-// scheduler finds the program's scheduler; ok is false if no module is in Go.
+// scheduler returns the program's scheduler; ok is false if no module is Go.
 func (gp *goPrograms) scheduler(ctx context.Context, p omis.ProcID) (s landing.Scheduler, ok bool, err error) {
 	maps, err := proc.Maps(p.PID)
 	if err != nil {
@@ -113,13 +113,13 @@ func (gp *goPrograms) reason(p omis.ProcID, where landing.Scheduler, number uint
 	}
 	for _, b := range text {
 		if b < ' ' || b > '~' {
-			return "" // no text of the runtime's
+			return "" // the runtime has no such text
 		}
 	}
 	return string(text)
 }
 
-// goroutine is what is known of a goroutine while the process is stopped.
+// goroutine is what is copied of a goroutine while the process is stopped.
 type goroutine struct {
 	capture
 	info   node.GoroutineInfo
@@ -127,7 +127,8 @@ type goroutine struct {
 	reason uint8
 }
 
-// frames returns the frames as far as each lies above the one before, within the stack.
+// frames returns the frames up to the first that is not above the one before it, or not in the
+// stack.
 func (g *goroutine) frames(list []node.Frame) []node.Frame {
 	below, end := g.regs.Rsp, g.regs.Rsp+uint64(len(g.stack))
 	for i, f := range list {
@@ -156,7 +157,7 @@ func (c captureGoroutines) do(o *owner) {
 	c.give(err)
 }
 
-// goroutines copies all goroutines, except those that have ended, or not begun.
+// goroutines copies all goroutines except those that have ended or not begun.
 func (p *patcher) goroutines(where landing.Scheduler, stacks bool) ([]goroutine, error) {
 	if p.o.ended {
 		return nil, ended(p.o.proc.PID)
@@ -202,7 +203,7 @@ func (p *patcher) goroutines(where landing.Scheduler, stacks bool) ([]goroutine,
 }
 
 // goroutine reads a descriptor; ok is false if the goroutine has ended or not begun. Its
-// registers are those with which it goes on, or those of the thread that runs it.
+// registers are those with which it continues, or those of the thread that runs it.
 func (p patched) goroutine(addr uint64, where landing.Scheduler) (g goroutine, ok bool, err error) {
 	b := make([]byte, where.Size)
 	if _, err := p.read(b, addr); err != nil {
@@ -230,8 +231,8 @@ func (p patched) goroutine(addr uint64, where landing.Scheduler) (g goroutine, o
 		if t == nil || !t.stopped() || ptrace.GetRegs(t.tid, &regs) != nil {
 			break
 		}
-		// A thread that runs code of the scheduler for its goroutine has another one then,
-		// and the goroutine's registers are saved.
+		// A thread that executes the scheduler for its goroutine runs another one then, and
+		// the goroutine's registers are saved.
 		if current, err := p.word(regs.Fs_base + uint64(int64(where.G))); err == nil && current == addr {
 			g.regs = regs
 			g.regs.Rip = p.o.space.inPlace(regs.Rip)
@@ -250,8 +251,9 @@ func (p patched) tidOf(m uint64, where landing.Scheduler) int {
 	return int(tid)
 }
 
-// copyStack copies the stack of a goroutine from its stack pointer up, at most so many bytes,
-// and returns how many these are. A stack pointer outside of the stack has none.
+// copyStack copies at most that many bytes of a goroutine's stack, beginning at its stack
+// pointer, and returns their number. It copies nothing if the stack pointer is outside the
+// stack.
 func (p patched) copyStack(g *goroutine, addr, most uint64) uint64 {
 	begin, end, err := p.stackOf(addr)
 	sp := g.regs.Rsp

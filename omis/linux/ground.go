@@ -20,18 +20,18 @@ import (
 	"mirador/omis/program"
 )
 
-// ground is a process that code is put into. It outlives the owner: a process with
-// patches is traced while they come or go, and not in between.
+// ground is a process with patches. It outlives the owner: the process is traced only while
+// patches are inserted or removed.
 type ground struct {
 	node   *Node
 	proc   omis.ProcID
-	memory *os.File // that of the program it had; empty when it executes another
+	memory *os.File // of the program that had the patches; empty after it executed another
 	shared *patch.Shared
 	tid    int32
 	self   bool
 	site   *patch.Site
 	left   []node.Patched
-	stood  time.Duration // how long the process was stopped for the last change
+	stood  time.Duration // for which the process was stopped for the last change
 
 	changing sync.Mutex // one batch at a time
 }
@@ -110,7 +110,7 @@ func (gs *grounds) prepared(p omis.ProcID) (*ground, error) {
 		if err = gs.n.owners.ask(p, c, c.answer); !errors.Is(err, errNoIdentity) {
 			return c.ground, err
 		}
-		time.Sleep(time.Millisecond << try) // a thread that begins does not know its number yet
+		time.Sleep(time.Millisecond << try) // a new thread does not know its number yet
 	}
 	return nil, &program.Refusal{Why: err.Error()}
 }
@@ -134,7 +134,7 @@ func (gs *grounds) forget(p omis.ProcID) {
 	delete(gs.byProc, p)
 }
 
-// isPatched tells whether code was put where a range of the program is.
+// isPatched reports whether a patch is in a range of the program.
 func (p *patcher) isPatched(begin, end uint64) bool {
 	g := p.o.node.grounds.of(p.o.proc)
 	return g != nil && g.site.Covers(begin, end)
@@ -148,7 +148,7 @@ type prepareGround struct {
 
 func (c *prepareGround) do(o *owner) {
 	if g := o.node.grounds.of(o.proc); g != nil {
-		c.ground = g // somebody else asked first
+		c.ground = g // another request was first
 		c.give(nil)
 		return
 	}
@@ -183,8 +183,8 @@ func (p *patcher) prepareGround() (*ground, error) {
 	return g, nil
 }
 
-// sanely calls what reads what an earlier monitor has left in a process, where the process can
-// write as well. A fault of ours that this leads to costs the process only.
+// sanely calls a function that reads what an earlier monitor left in memory that the process
+// can write. A fault that this causes in the monitor affects only the process.
 func sanely(do func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -199,7 +199,7 @@ func sanely(do func() error) (err error) {
 	return do()
 }
 
-// furnish makes the ground of the frozen process, or takes over what is there.
+// furnish makes the ground of the frozen process, or takes over an existing one.
 func (p *patcher) furnish(g *ground) error {
 	if p.o.space.memory == nil {
 		return ended(p.o.proc.PID)
@@ -229,9 +229,9 @@ func (p *patcher) furnish(g *ground) error {
 	return p.beginAnew(g, inherited)
 }
 
-// reopen takes over what an earlier monitor left, with the memory it shared; false:
-// that cannot be had, or is still written to by code that was taken away. An error says
-// that the earlier monitor is still there.
+// reopen takes over what an earlier monitor left, with the memory it shared. It returns false
+// if the memory is not available, or removed code may still write to it. It returns an error
+// if the earlier monitor still exists.
 func (p *patcher) reopen(g *ground, mapped proc.Mappings) (bool, error) {
 	base, size := g.site.Base()
 	m, ok := mapped.At(base)
@@ -249,7 +249,7 @@ func (p *patcher) reopen(g *ground, mapped proc.Mappings) (bool, error) {
 	if len(g.left) > 0 {
 		return true, nil
 	}
-	// What is kept in the memory may have no code just now.
+	// The memory may keep values without any code at this moment.
 	if p.letOut(g) == nil && !g.site.Retired() {
 		g.site.Tidy()
 		return true, nil
@@ -258,7 +258,7 @@ func (p *patcher) reopen(g *ground, mapped proc.Mappings) (bool, error) {
 	return false, nil
 }
 
-// beginAnew takes out what is there, and makes new shared memory.
+// beginAnew removes what an earlier monitor left, and makes new shared memory.
 func (p *patcher) beginAnew(g *ground, inherited bool) error {
 	base, size := g.site.Base()
 	batch := g.site.WithdrawAll()
@@ -275,7 +275,7 @@ func (p *patcher) beginAnew(g *ground, inherited bool) error {
 		return &program.Refusal{Why: err.Error()}
 	}
 	if inherited && !g.site.Retired() {
-		// It would keep its parent's memory alive.
+		// The mapping would keep the memory of the parent alive.
 		_, _ = patched{host{p.o}}.Call(unix.SYS_MUNMAP, base, size)
 	}
 	if err := p.share(g); err != nil {
@@ -302,8 +302,8 @@ func (o *owner) enterProgram() error {
 	return o.space.settleIn()
 }
 
-// endFreeze ends a freeze; a process that nothing else stands on is let go without
-// being stopped once more for that.
+// endFreeze ends a freeze. If nothing else needs tracing, the process is released without
+// another stop.
 func (o *owner) endFreeze() {
 	if !o.needsTracing() {
 		o.leave()
@@ -311,7 +311,7 @@ func (o *owner) endFreeze() {
 	o.tracer.thaw()
 }
 
-// barsPatches tells why code cannot be put into the process.
+// barsPatches returns why code cannot be put into the process, nil if it can.
 func (p *patcher) barsPatches() error {
 	if same, err := proc.SameNumbers(p.o.proc.PID); err != nil || !same {
 		return fmt.Errorf("the process is in another pid namespace, and its threads know themselves by other numbers")

@@ -9,29 +9,29 @@ import (
 	"mirador/omis/node"
 )
 
-// heldHit is what handlers get to see of a thread at a crossing.
+// heldHit is the hit that handlers get for a thread at a crossing.
 type heldHit struct {
 	node.Hit
 	m    *meeting
 	at   *rendezvous.Hit
-	kept *keptThread // by a handler
+	kept *keptThread // not nil: a handler keeps the thread
 }
 
-// keptThread is held beyond the handlers.
+// keptThread is a thread that handlers keep held after they have returned.
 type keptThread struct {
 	m       *meeting
 	tid     int
-	at      *rendezvous.Hit // another's, when the thread is stopped
+	at      *rendezvous.Hit // another thread's hit once this thread is stopped
 	release func()
 
 	// Guarded by meeting.mu.
 	holds   int
-	stopped *thread // it was taken out of its hold, and is stopped by ptrace
+	stopped *thread // the thread after it was taken out of its hold; ptrace stops it
 }
 
-// arrived is called on the server's goroutine when a thread is held. A vfork child
-// may come along, which is none of the process's threads, or one that is not
-// observed any more: they go on.
+// arrived is called on the server's goroutine when a thread is held. Threads that are not
+// observed continue: a vfork child, which is no thread of the process, and threads that were
+// let go.
 func (m *meeting) arrived(at *rendezvous.Hit) {
 	watches := m.watchesAt(at.Addr)
 	if len(watches) == 0 || !m.isMember(at.TID) {
@@ -52,11 +52,11 @@ func (m *meeting) watchesAt(addr uint64) []*watch {
 	return nil
 }
 
-// mostMembers is how many threads are known at most. A target can make up ids of others.
+// mostMembers bounds the number of known threads, because a target can invent ids.
 const mostMembers = 1 << 16
 
-// isMember tells whether a thread is an observed one of the process. Ids are not
-// used again before the owner has taken note of a thread's end.
+// isMember reports whether a thread of the process is observed. An id is not reused before the
+// owner has recorded the end of its thread.
 func (m *meeting) isMember(tid int) bool {
 	if now := m.changes.Load(); now != m.as || len(m.members) > mostMembers {
 		clear(m.members)
@@ -71,7 +71,7 @@ func (m *meeting) isMember(tid int) bool {
 	return is
 }
 
-// newHit prepares the next hit; one that nobody holds is used again.
+// newHit returns the next hit. A hit that no handler has held is reused.
 func (m *meeting) newHit(at *rendezvous.Hit) *heldHit {
 	h := m.hit
 	if h == nil || h.kept != nil {
@@ -104,7 +104,7 @@ func (h *heldHit) hold() (release func()) {
 	return func() { once.Do(k.letGo) }
 }
 
-// letGo ends one of the holds; with the last the thread goes on.
+// letGo ends one of the holds; after the last, the thread continues.
 func (k *keptThread) letGo() {
 	m := k.m
 	m.mu.Lock()
@@ -122,12 +122,12 @@ func (k *keptThread) letGo() {
 	default:
 		k.release()
 		if bereft {
-			m.o.box.post(lookAgain{}) // it may have been all that the owner was there for
+			m.o.box.post(lookAgain{}) // the owner may have existed only for this thread
 		}
 	}
 }
 
-// stands tells whether there are jumps. The caller holds mu.
+// stands reports whether there are jumps. The caller holds mu.
 func (m *meeting) stands() bool {
 	for _, c := range m.crossings {
 		if !c.former {
@@ -137,19 +137,19 @@ func (m *meeting) stands() bool {
 	return false
 }
 
-// lookAgain has an owner look whether it has anything to do.
+// lookAgain has an owner check whether it is still needed.
 type lookAgain struct{}
 
 func (lookAgain) do(*owner) {}
 
-// keeps tells whether threads are held for lists that are not done.
+// keeps reports whether threads are kept for lists that are not done.
 func (m *meeting) keeps() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.kept) > 0
 }
 
-// keepsThread tells whether a thread is one of them, and not stopped.
+// keepsThread reports whether a thread is kept and not stopped.
 func (m *meeting) keepsThread(tid int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -161,9 +161,9 @@ func (m *meeting) keepsThread(tid int) bool {
 	return false
 }
 
-// registers lends those of a thread that is kept and not stopped; false: there is
-// no such thread. With several holds, one in a signal handler of the other, they
-// are those of the innermost.
+// registers calls a function with the registers of a thread that is kept and not stopped; it
+// returns false if there is none. If the thread has several holds, one in a signal handler of
+// the other, it takes those of the innermost.
 func (m *meeting) registers(tid int, use func(*rendezvous.Registers)) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

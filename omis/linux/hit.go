@@ -9,22 +9,22 @@ import (
 	"mirador/omis/node"
 )
 
-// share is how many hits of a thread are served in one round before others come
-// first (see owner.endRound).
+// share is the number of hits of a thread that the owner serves in one round before it serves
+// the others (see tracer.endRound).
 const share = 4
 
-// hit is what handlers get to see of an occurrence.
+// hit is the hit that handlers get, with what the owner needs.
 type hit struct {
 	node.Hit
 	o       *owner
 	t       *thread
-	newborn *thread // whom t has just created: it is held with it
-	taken   bool    // a handler holds on to it
+	newborn *thread // a thread that t has just created and that is held with t
+	taken   bool    // a handler has called Hold
 }
 
-// newHit prepares the next hit; one that nobody holds is used again.
+// newHit returns the next hit. A hit that no handler has held is reused.
 func (e *events) newHit(t *thread) *hit {
-	e.o.tracer.precedence.stepBack() // handlers may take their time
+	e.o.tracer.precedence.stepBack() // handlers may take long
 	h := e.hit
 	if h == nil || h.taken {
 		h = &hit{o: e.o}
@@ -36,7 +36,7 @@ func (e *events) newHit(t *thread) *hit {
 	return h
 }
 
-// hold is Hit.Hold. Handlers call it, on the owner's goroutine.
+// hold is Hit.Hold. Handlers call it on the owner's goroutine.
 func (h *hit) hold() (release func()) {
 	h.taken = true
 	h.t.holds++
@@ -64,16 +64,15 @@ func (c releaseThread) do(o *owner) {
 	}
 }
 
-// reached deals with a SIGTRAP of a thread; false: it is no breakpoint's, but the
-// program's own.
+// reached handles a SIGTRAP of a thread; it returns false if the signal is the program's own.
 //
-// The order is what a monitor's death at any point calls for: until the stop is
-// taken or the thread resumed, the kernel would deliver the SIGTRAP; the
-// resident handler understands it before and after the program counter was set.
+// The order of its steps is safe against the monitor's death at any point: until the stop is
+// reaped or the thread resumed, the kernel would deliver the SIGTRAP, and the resident handler
+// handles it before and after the program counter was set.
 func (e *events) reached(t *thread) bool {
 	var regs ptrace.Regs
 	if ptrace.GetRegs(t.tid, &regs) != nil {
-		return true // killed; its end will be told
+		return true // it was killed; its end will be reported
 	}
 	addr := regs.Rip - 1
 	b := e.o.space.table[addr]
@@ -103,15 +102,15 @@ func (e *events) reached(t *thread) bool {
 	return true
 }
 
-// raised tells that the processor raised the signal a thread is stopped for, not
-// somebody's kill. It is worth asking where a thread can come to be one byte
-// behind a breakpoint otherwise than by running into it.
+// raised reports whether the processor raised the signal that a thread is stopped for, rather
+// than a kill. It matters where a thread can be one byte behind a breakpoint without having
+// run into it.
 func raised(t *thread) bool {
 	var info ptrace.SigInfo
 	return ptrace.GetSigInfo(t.tid, &info) == nil && info.Code == ptrace.FromKernel
 }
 
-// afterHit lets the thread go on, or wait for the end of the round.
+// afterHit has the thread continue, or wait for the end of the round.
 func (e *events) afterHit(t *thread) {
 	if t.round != e.o.tracer.round {
 		t.round, t.served = e.o.tracer.round, 0
@@ -126,7 +125,7 @@ func (e *events) afterHit(t *thread) {
 	e.o.tracer.deferred = append(e.o.tracer.deferred, t)
 }
 
-// tell fires an event other than a reached address.
+// tell calls the handlers of an event other than a reached address.
 func (e *events) tell(kind node.EventKind, t *thread, child int) {
 	e.tellOf(kind, t, func(h *hit) { h.Child = child })
 }

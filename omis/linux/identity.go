@@ -82,7 +82,7 @@ func (o *owner) renounce() {
 // releaseAll ends all watches and stops of the process, and releases it.
 func (o *owner) releaseAll() {
 	for w := range o.events.watches {
-		// What cannot be written any more has ended, or the warden restores it.
+		// If the write fails, the program has ended or the warden restores the byte.
 		_ = o.events.unwatch(w)
 	}
 	o.halts.halted, o.halts.pauses = false, 0

@@ -37,7 +37,7 @@ func (n *Node) CanDetect(kind node.EventKind) error {
 	return omis.Errorf(omis.UnsupportedService, "event %d cannot be detected", kind)
 }
 
-// LacksForEvent: see node.Equipment. Events of scheduling take eBPF programs and a kernel that
+// LacksForEvent: see node.Equipment. Scheduling events require eBPF programs and a kernel that
 // describes its types.
 func (n *Node) LacksForEvent(kind node.EventKind) error {
 	switch kind {
@@ -56,8 +56,8 @@ func (n *Node) LacksForCheckpoint() error {
 	return err
 }
 
-// ThreadInfo: see node.Node. What /proc does not tell is read from the thread's
-// stack, for which it is stopped.
+// ThreadInfo: see node.Node. What /proc does not show is read from the thread's stack, for
+// which the thread is stopped.
 func (n *Node) ThreadInfo(p omis.ProcID, tid int, f node.ThreadFields) (node.ThreadInfo, error) {
 	info, err := n.reader.ThreadInfo(p, tid, f)
 	if err != nil {
@@ -99,11 +99,11 @@ func (n *Node) ThreadInfos(p omis.ProcID, tids []int, f node.ThreadFields) map[i
 	return known
 }
 
-// stackFields are the components that the stack of a thread tells.
+// stackFields are the components that are read from the stack of a thread.
 const stackFields = node.ThreadRootFunct | node.ThreadStackSize
 
-// stacks reads what the stacks of threads tell, with one stop for all threads that have to be
-// stopped. Threads that cannot be read are missing.
+// read reads the components that the stacks of threads show. It stops all threads that it must
+// stop together. Threads that cannot be read are missing.
 func (sr *stackReader) read(p omis.ProcID, tids []int, f node.ThreadFields) map[int]node.ThreadInfo {
 	infos := make(map[int]node.ThreadInfo, len(tids))
 	if f&node.ThreadRootFunct == 0 {
@@ -158,7 +158,7 @@ func (n *Node) ProcInfos(list []omis.ProcID, f node.ProcFields) []*node.ProcInfo
 	return n.reader.ProcInfos(list, f)
 }
 
-// stackSize is that of a running thread.
+// stackSize returns the stack size of a running thread.
 func (sr *stackReader) stackSize(p omis.ProcID, tid int) (int64, error) {
 	const sp = 7
 	regs, err := sr.n.ReadIntRegs(p, tid, sp, 1)
@@ -168,8 +168,8 @@ func (sr *stackReader) stackSize(p omis.ProcID, tid int) (int64, error) {
 	return proc.StackSize(p.PID, regs[0])
 }
 
-// rootFunction is the function that a thread began in, behind those that start
-// programs and threads; 0 where its stack does not tell.
+// rootFunction returns the function in which a thread began, without the functions that start
+// programs and threads; 0 if the stack does not show it.
 func (sr *stackReader) rootFunction(p omis.ProcID, tid int) (uint64, error) {
 	layout, err := sr.n.images.Layout(p.PID)
 	if err != nil {
@@ -185,15 +185,14 @@ func (sr *stackReader) rootFunction(p omis.ProcID, tid int) (uint64, error) {
 	return rootOf(layout, traces[0].Frames), nil
 }
 
-// rootOf finds the outermost function that does not belong to the module that
-// starts threads (clone and start_thread of the C library, say), nor is the
-// program's entry point, which calls that module to call main. Where one module
-// is all, the outermost function it is.
+// rootOf returns the outermost function outside the module that starts threads (clone and
+// start_thread of the C library) which is not the program's entry point, since that calls this
+// module to call main. If there is only one module, it returns the outermost function.
 func rootOf(layout *unwind.Layout, frames []node.Frame) uint64 {
 	if len(frames) == 0 {
 		return 0
 	}
-	// Return addresses may lie behind their function.
+	// A return address may be the first address after its function.
 	at := func(i int) uint64 {
 		if i == 0 {
 			return frames[0].PC
@@ -215,7 +214,7 @@ func rootOf(layout *unwind.Layout, frames []node.Frame) uint64 {
 	return layout.Function(at(i))
 }
 
-// creator is the thread that created another, 0 unless that was seen.
+// creator returns the thread that created another, 0 if the creation was not observed.
 func (w *owners) creator(p omis.ProcID, tid int) int {
 	o := w.of(p)
 	if o == nil {

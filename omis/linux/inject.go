@@ -15,33 +15,33 @@ import (
 	"mirador/omis/linux/resident"
 )
 
-// injection is a system call that a thread makes for us (see resident.StubCode).
-// Whatever happens to us, the thread makes its call and goes on where it was.
+// injection is a system call that a thread makes for the monitor (see resident.StubCode). If
+// the monitor dies, the thread makes its call and continues where it was.
 type injection struct {
 	begin  uint64 // of the stub
-	at     uint64 // rip behind the stub's syscall instruction, or behind the end of a sweep
+	at     uint64 // rip after the stub's syscall instruction, or after the end of a sweep
 	sp     uint64
-	sweep  bool // it makes many calls, and stops behind all of them only
+	sweep  bool // it makes many calls and stops only after all of them
 	stops  int  // entry and exit
 	result int64
 	done   bool
 	failed bool
 
-	// Nobody waits for it any more. The thread comes to it some day, maybe after others,
-	// and then goes on like any.
+	// The owner does not wait for it any more. The thread comes to it at some time, perhaps
+	// after others, and then continues.
 	abandoned bool
-	outer     *injection // an abandoned one, which the thread comes to after this one
+	outer     *injection // an abandoned one, to which the thread comes after this one
 }
 
-// injector has threads of the process make system calls for the monitor. Each thread has
-// its own state of that (thread.injection). It belongs to the owner's goroutine.
+// injector has threads of the process make system calls for the monitor; the state of that is
+// in each thread (thread.injection). It belongs to the owner's goroutine.
 type injector struct{ o *owner }
 
-// callPatience is how long an injected call may take, beside what the thread waits for a
-// processor. It may be kept by signal handlers of the program, which run first.
+// callPatience bounds the time of an injected call, without the time for which the thread
+// waits for a processor. Signal handlers of the program, which run first, may delay it.
 const callPatience = 2 * time.Second
 
-// callTurns is how many times as long the thread may be on its way, if others have its
+// callTurns is the factor by which that time is extended while others have the thread's
 // processor.
 const callTurns = 15
 
@@ -60,8 +60,8 @@ func (j *injector) injectOn(block *[resident.BlockSize]byte, c func(block uint64
 	return j.call(t, j.o.space.memory, c, block)
 }
 
-// volunteer picks a stopped thread that can make system calls for us, one
-// outside a system call of its own if there is one.
+// volunteer returns a stopped thread that can make system calls for the monitor, preferably
+// one that is in no system call of its own.
 func (j *injector) volunteer() (*thread, error) {
 	var second *thread
 	barred := false
@@ -97,15 +97,15 @@ func (j *injector) volunteer() (*thread, error) {
 	return second, nil
 }
 
-// hasStack tells whether there is room for a frame on a thread's stack.
+// hasStack reports whether a thread's stack has room for a frame.
 func (j *injector) hasStack(regs *ptrace.Regs) bool {
 	detour, frame := resident.Detour(resident.Resumed(*regs), 0, resident.Call{})
 	_, err := j.o.space.memory.ReadAt(make([]byte, len(frame)), int64(detour.Rsp))
 	return err == nil
 }
 
-// call has a stopped thread make a system call, which may use block; what the
-// call left there is read back.
+// call has a stopped thread make a system call, which may use block, and reads back what the
+// call wrote there.
 func (j *injector) call(t *thread, memory *os.File, c func(block uint64) resident.Call, block *[resident.BlockSize]byte) (int64, error) {
 	stub, cleanUp, err := j.stub()
 	if err != nil {
@@ -115,14 +115,14 @@ func (j *injector) call(t *thread, memory *os.File, c func(block uint64) residen
 	err = j.through(t, memory, in, c, block)
 	if in.done {
 		cleanUp()
-	} // else it stays: the thread may yet come to it
+	} // otherwise the stub stays, because the thread may still come to it
 	return in.result, err
 }
 
-// sweep has a stopped thread go through the actions for some signals, and tells which it
-// has changed: SIGTRAP is in their masks now, or is not.
+// sweep has a stopped thread change its process's actions for some signals, so that SIGTRAP is
+// in their masks or is not. It returns the signals that it changed.
 func (j *injector) sweep(t *thread, memory *os.File, signals uint64, block bool) (changed uint64, err error) {
-	j.o.masks.unblock(t) // it ends with a breakpoint
+	j.o.masks.unblock(t) // the sweep ends with a breakpoint
 	c := resident.SweepCall(j.numberOf(unix.SYS_RT_SIGACTION), signals, block)
 	in := &injection{begin: j.o.space.home.Sweep(), at: j.o.space.home.SweepEnd(), sweep: true}
 	left := c.Block
@@ -130,7 +130,7 @@ func (j *injector) sweep(t *thread, memory *os.File, signals uint64, block bool)
 	return resident.Swept(left[:]), err
 }
 
-// numberOf is the number under which a thread makes a system call for us.
+// numberOf returns the number under which a thread makes a system call for the monitor.
 func (j *injector) numberOf(call uint64) uint64 {
 	if j.o.node.marks {
 		return calls.Marked(call)
@@ -138,7 +138,7 @@ func (j *injector) numberOf(call uint64) uint64 {
 	return call
 }
 
-// through sends a stopped thread through a stub, and takes it back behind.
+// through sends a stopped thread through a stub, and moves it back afterwards.
 func (j *injector) through(t *thread, memory *os.File, in *injection, c func(block uint64) resident.Call, block *[resident.BlockSize]byte) error {
 	t.clearFlag()
 	t.lift()
@@ -176,9 +176,9 @@ func (j *injector) through(t *thread, memory *os.File, in *injection, c func(blo
 	}
 	t.injection = in.outer
 	_, readErr := memory.ReadAt(block[:], int64(blockAt))
-	// The thread need not take the way back through the frame.
+	// The thread does not need the way back through the frame.
 	if err := ptrace.SetRegs(t.tid, &resumed); err != nil {
-		in.done = false // it is being killed
+		in.done = false // the thread is being killed
 		return j.callFailed(t)
 	}
 	t.stop = callStop
@@ -189,7 +189,7 @@ func (j *injector) through(t *thread, memory *os.File, in *injection, c func(blo
 	return nil
 }
 
-// detour sends the thread off.
+// detour makes the thread continue in the stub.
 func (j *injector) detour(t *thread, regs ptrace.Regs, in *injection) error {
 	in.sp = regs.Rsp
 	if err := ptrace.SetRegs(t.tid, &regs); err != nil {
@@ -203,7 +203,7 @@ func (j *injector) detour(t *thread, regs ptrace.Regs, in *injection) error {
 	return nil
 }
 
-// resume lets the thread go on, up to the next stop that matters.
+// resume continues the thread up to the next stop that matters.
 func (in *injection) resume(t *thread, sig int) error {
 	if in.sweep {
 		return ptrace.Cont(t.tid, sig)
@@ -247,11 +247,12 @@ func (in *injection) advance(o *owner, t *thread, s ptrace.Status) {
 			t.stop = running
 		}
 	case s.Signal() == int(unix.SIGTRAP) && in.sweep && in.isAtEnd(t, &ptrace.Regs{}):
-		// It stops once more, without the signal: a monitor that dies takes that along.
+		// It stops once more, without the signal: if the monitor died now, the signal would
+		// be lost.
 		_ = ptrace.Interrupt(t.tid)
 	case s.Signal() == int(unix.SIGTRAP) && o.events.reached(t):
-		// A breakpoint in a signal handler of the program. A handler that holds
-		// the thread there keeps it from making our call for an unknown time.
+		// A breakpoint in a signal handler of the program. If a list holds the thread there,
+		// it does not make the call for an unknown time.
 		if t.holds > 0 {
 			in.failed = true
 			return
@@ -264,7 +265,7 @@ func (in *injection) advance(o *owner, t *thread, s ptrace.Status) {
 	}
 }
 
-// isAtEnd tells whether the stopped thread is where the injection ends, and reads its
+// isAtEnd reports whether the stopped thread is where the injection ends, and reads its
 // registers.
 func (in *injection) isAtEnd(t *thread, regs *ptrace.Regs) bool {
 	return ptrace.GetRegs(t.tid, regs) == nil && regs.Rip == in.at && regs.Rsp == in.sp

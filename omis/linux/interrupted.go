@@ -9,14 +9,14 @@ import (
 )
 
 // interrupted are the system calls of a thread that a signal, a stop or the monitor
-// interrupted, the innermost last: the handler of a signal makes calls as well. Such a
-// call is made again at once, or after rt_sigreturn; or it has failed with EINTR when
-// that returns. Either way it is one call for who looks out for calls. Which call is
-// made again tell the stack pointer and the address behind it.
+// interrupted, the innermost last, since signal handlers make calls as well. Such a call is
+// repeated at once or after rt_sigreturn, or has failed with EINTR when rt_sigreturn returns.
+// In all cases it is one call for the watches. A repeated call is recognised by the stack
+// pointer and the address behind it.
 type interrupted struct {
 	calls []interruptedCall
 	state interruptedState
-	left  bool // the innermost was left for a function that returns to it without rt_sigreturn
+	left  bool // the thread left the innermost call for a function that returns to it without rt_sigreturn
 }
 
 type interruptedCall struct {
@@ -28,15 +28,15 @@ type interruptedState uint8
 
 const (
 	elsewhere interruptedState = iota // in a handler, or back from it
-	expected                          // the next call is the innermost of these, again
+	expected                          // the next call repeats the innermost of these
 	again                             // in that call
 )
 
-// mostInterrupted bounds how many calls are remembered: those that a handler left by a
-// longjmp stay until there is no room.
+// mostInterrupted bounds how many calls are remembered. Calls that a handler left by a longjmp
+// are forgotten only when there is no room.
 const mostInterrupted = 16
 
-// push notes that a call was interrupted, or is to be.
+// push records that a call was interrupted, or will be.
 func (s *interrupted) push(c interruptedCall) {
 	if s.state != again {
 		if len(s.calls) == mostInterrupted {
@@ -47,11 +47,11 @@ func (s *interrupted) push(c interruptedCall) {
 	s.state = expected
 }
 
-// leave notes that the thread leaves the innermost call for a function that it was made to
-// call, and which returns to that call.
+// leave records that the thread leaves the innermost call for a function that returns to that
+// call.
 func (s *interrupted) leave() { s.left = len(s.calls) > 0 }
 
-// starts tells whether a call that the thread is about to make is a new one.
+// starts reports whether a call that the thread is about to make is a new one.
 func (s *interrupted) starts(c interruptedCall) bool {
 	restart := c.number == unix.SYS_RESTART_SYSCALL
 	if (s.state == expected || s.left) && len(s.calls) > 0 {
@@ -64,7 +64,7 @@ func (s *interrupted) starts(c interruptedCall) bool {
 	return !restart
 }
 
-// ends tells which call comes to its end when one returns; false: none does.
+// ends returns the call that ends when a system call returns, and false if none does.
 func (s *interrupted) ends(c interruptedCall, result int64) (systemCall, bool) {
 	n := len(s.calls)
 	switch {

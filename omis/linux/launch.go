@@ -58,9 +58,8 @@ func (c launch) do(o *owner) {
 	c.give(nil)
 }
 
-// start forks and executes, on the owner's thread, which is to be the tracer and
-// the parent. The process gets a session of its own, so that no terminal's
-// Ctrl-C is meant for it.
+// start forks and executes on the owner's thread, which has to be the tracer and the parent.
+// The process gets a session of its own, so that no terminal's Ctrl-C reaches it.
 func (l launch) start() (pid int, err error) {
 	path, err := exec.LookPath(l.Path)
 	if err != nil && !errors.Is(err, exec.ErrDot) {
@@ -91,7 +90,7 @@ func (l launch) start() (pid int, err error) {
 	return pid, nil
 }
 
-// files opens what stdin, stdout and stderr are redirected to.
+// files opens the files for stdin, stdout and stderr.
 func (l launch) files() ([3]*os.File, error) {
 	files := [3]*os.File{nil, os.Stdout, os.Stderr}
 	names := [3]string{os.DevNull}
@@ -120,15 +119,14 @@ func (l launch) files() ([3]*os.File, error) {
 	return files, nil
 }
 
-// nap is how long a launched process sleeps, should the monitor die while it is
-// being taken over, before it runs its first instruction.
+// nap is the time for which a launched process sleeps before its first instruction if the
+// monitor dies while it takes the process over.
 const nap = 5 * time.Second
 
-// await takes over a process that has just executed its program and stands
-// before its first instruction. PTRACE_TRACEME is no attachment one can
-// interrupt, and has to be exchanged for PTRACE_SEIZE; the process must not run
-// in between, and must not be left standing should we die. So it takes a nap
-// there, from which it would go on by itself.
+// await takes over a process that has just executed its program and is stopped before its
+// first instruction. An attachment by PTRACE_TRACEME cannot be interrupted and has to be
+// exchanged for PTRACE_SEIZE; the process must not run in between, and must not stay stopped
+// if the monitor dies. So it takes a nap there, from which it continues by itself.
 func (o *owner) await(pid int) error {
 	var status unix.WaitStatus
 	if _, err := unix.Wait4(pid, &status, unix.WALL, nil); err != nil || !status.Stopped() {

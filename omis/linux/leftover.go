@@ -14,7 +14,7 @@ import (
 	"mirador/omis/linux/resident"
 )
 
-// homeIn looks for the home that a monitor has made in a process.
+// homeIn returns the home that a monitor has made in a process.
 func homeIn(memory *os.File, maps proc.Mappings) (resident.Home, resident.State, bool) {
 	for _, m := range maps {
 		if m.Inode != 0 || m.Write || !m.Exec || m.End-m.Start < resident.ArenaSize {
@@ -36,8 +36,8 @@ func homeIn(memory *os.File, maps proc.Mappings) (resident.Home, resident.State,
 	return 0, resident.State{}, false
 }
 
-// leftover is what a monitor left standing that was killed together with its
-// warden, or before it could say that it does not stand any more.
+// leftover is what a monitor left in a process when it was killed together with its warden, or
+// before it could record the removal.
 type leftover struct {
 	home    resident.Home
 	entries []resident.Entry // the whole table
@@ -49,10 +49,10 @@ func (l leftover) stands() bool {
 		l.jumps != nil && len(l.jumps.Standing()) > 0
 }
 
-// tidyUp takes out what a monitor left. Nobody needs to be traced for it. Until
-// then the process passes its breakpoints by itself, at the cost of a signal each.
-// Nothing of ours may stand in the process before: a uprobe's INT3 where the table says
-// that a breakpoint stands would be taken for that.
+// tidyUp removes what a monitor left. The process is not traced for that. Until then it passes
+// the old breakpoints by itself, at the cost of a signal each. This monitor may not have
+// planted anything in the process before: the table would make the INT3 of a uprobe look like
+// a breakpoint.
 func (n *Node) tidyUp(p omis.ProcID) {
 	memory, err := os.Open(memoryPath(p.PID))
 	if err != nil {
@@ -63,10 +63,10 @@ func (n *Node) tidyUp(p omis.ProcID) {
 		return
 	}
 	c := tidyUp{newAnswer()}
-	_ = n.owners.ask(p, c, c.answer) // the process has ended, or is traced by somebody
+	_ = n.owners.ask(p, c, c.answer) // it fails if the process has ended or has another tracer
 }
 
-// tidyUp is asked of the owner, who knows whether they are its own.
+// tidyUp has the owner do that, because the owner knows whether the breakpoints are its own.
 type tidyUp struct{ *answer }
 
 func (c tidyUp) do(o *owner) {
@@ -86,7 +86,7 @@ func (o *owner) removeLeftovers() {
 	for i, e := range l.entries {
 		if e.Standing {
 			restore(memory, &breakpoint{addr: e.Addr, original: e.Original})
-			_, _ = memory.WriteAt([]byte{0}, int64(l.home.Mark(i))) // what cannot be written has ended
+			_, _ = memory.WriteAt([]byte{0}, int64(l.home.Mark(i))) // a write fails only if the program has ended
 		}
 	}
 	if l.jumps != nil {
@@ -94,13 +94,13 @@ func (o *owner) removeLeftovers() {
 	}
 }
 
-// left finds what stands in a process.
+// left returns what a monitor left in a process.
 func left(pid int, memory *os.File) (l leftover) {
 	maps, err := proc.Maps(pid)
 	if err != nil {
 		return l
 	}
-	_ = sanely(func() error { // nothing of it stands then, as far as anybody can know
+	_ = sanely(func() error { // after an error nothing can be known of it
 		home, s, _ := homeIn(memory, maps)
 		l.home, l.entries = home, s.Entries
 		l.jumps = rendezvous.Adopt(bystander{memory, pid}, maps, rendezvous.Config{})
@@ -109,8 +109,7 @@ func left(pid int, memory *os.File) (l leftover) {
 	return l
 }
 
-// bystander is a process in nobody's hands, which will not be asked for system
-// calls.
+// bystander is a process that is not traced, and makes no system calls for the monitor.
 type bystander struct {
 	*os.File
 	pid int

@@ -14,11 +14,10 @@ import (
 	"mirador/omis/linux/resident"
 )
 
-// A process can have one tracer only. To be saved by CRIU, which is one, it is
-// lent: its owner takes out what it has put in, stops the process by SIGSTOP so
-// that nobody runs while no owner looks, and lets go; afterwards it takes all
-// back and sets the process going again. The threads stay on the owner's books,
-// with everything that keeps them.
+// A process can have only one tracer, and CRIU is a tracer. To be saved by CRIU the process is
+// lent: its owner removes what it has planted, stops the process by SIGSTOP so that nothing
+// runs unobserved, and detaches. Afterwards it plants everything again and continues the
+// process. The threads stay in the owner's table with everything that keeps them.
 
 // lending lends the process to CRIU and takes it back. It belongs to the owner's goroutine.
 type lending struct {
@@ -29,20 +28,20 @@ type lending struct {
 // loan is a process that is lent.
 type loan struct {
 	pid       int
-	untouched bool     // nothing of ours stood on it
-	byOthers  bool     // it was stopped before, and stays so
+	untouched bool     // the monitor had planted nothing
+	byOthers  bool     // it was stopped before, and remains stopped
 	guarded   *os.File // the pidfd that the warden has
 	back      chan struct{}
 	taken     *answer
 }
 
-// lend lends those processes of the trees that have an owner.
+// lend lends the processes of the trees that have an owner.
 func (cs *checkpoints) lend(trees []familyTree) (loans []*loan, err error) {
 	for _, o := range cs.n.owners.among(trees) {
 		l := &loan{pid: o.proc.PID, back: make(chan struct{}), taken: newAnswer()}
 		c := lend{newAnswer(), l}
 		if !o.box.post(c) {
-			continue // it has let go by itself
+			continue // the owner has ended
 		}
 		if <-c.done; c.err != nil {
 			return loans, c.err
@@ -52,15 +51,15 @@ func (cs *checkpoints) lend(trees []familyTree) (loans []*loan, err error) {
 	return loans, nil
 }
 
-// end gives a process back to its owner.
+// end returns a process to its owner.
 func (l *loan) end() error {
 	close(l.back)
 	<-l.taken.done
 	return l.taken.err
 }
 
-// lend has an owner lend its process, and wait until it is given back. Whatever
-// is asked of the owner meanwhile waits, too.
+// lend has an owner lend its process and wait until it gets the process back. Commands that
+// come in meanwhile wait.
 type lend struct {
 	*answer
 	l *loan
@@ -103,7 +102,7 @@ func (d *lending) lendOut(l *loan) error {
 	d.o.meeting.giveWayEverywhere()
 	d.o.meeting.part()
 	d.clear()
-	err := d.lendable() // for that they have made calls
+	err := d.lendable() // again, since threads have made calls
 	if err == nil {
 		err = d.holdStill(l)
 	}
@@ -118,9 +117,9 @@ func (d *lending) lendOut(l *loan) error {
 	return d.awaitStill(l)
 }
 
-// absorbStopped is absorb for threads that a group-stop has come upon between a
-// breakpoint and its signal, which could not be saved. They execute nothing on
-// the way, and go back into the group-stop when they are let go.
+// absorbStopped is absorb for threads that a group-stop has reached between a breakpoint and
+// its signal; these could not be saved. They execute nothing of the program, and return to the
+// group-stop when they are released.
 func (d *lending) absorbStopped() {
 	for _, t := range d.o.tracer.threads {
 		if t.stop == groupStop && ptrace.WillTrap(t.tid) {
@@ -130,8 +129,8 @@ func (d *lending) absorbStopped() {
 	d.o.tracer.absorb(nil)
 }
 
-// lendable refuses where a thread stands in the middle of something that only
-// its tracer can bring to an end.
+// lendable returns an error if a thread is in the middle of something that only its tracer can
+// complete.
 func (d *lending) lendable() error {
 	for _, t := range d.o.tracer.threads {
 		switch {
@@ -148,8 +147,8 @@ func (d *lending) lendable() error {
 	return nil
 }
 
-// stoppedByOthers tells that the process takes part in a group-stop, or is about
-// to: our SIGCONT would end that one, too.
+// stoppedByOthers reports whether the process takes part in a group-stop, or is about to: the
+// monitor's SIGCONT would end that as well.
 func (d *lending) stoppedByOthers() bool {
 	stop := proc.SignalBit(unix.SIGSTOP)
 	for _, t := range d.o.tracer.threads {
@@ -163,8 +162,8 @@ func (d *lending) stoppedByOthers() bool {
 	return false
 }
 
-// clear takes out what must not be in the image of a process: breakpoints, and
-// the handler. What is only memory stays; threads may be in it.
+// clear removes what must not be in the image of a process: breakpoints and the handler.
+// Memory without effect stays, because threads may be in it.
 func (d *lending) clear() {
 	if d.o.space.memory == nil {
 		return
@@ -190,7 +189,7 @@ func (d *lending) restock() {
 	}
 	if d.o.space.home != 0 && !d.o.space.armed && (d.o.steps.stepping || len(d.o.space.breakpoints) > 0) {
 		d.o.masks.unblockAll()
-		_ = d.o.space.install() // the next check tries again, see verify
+		_ = d.o.space.install() // if it fails, masks.verify tries again
 		d.o.space.armed = true
 	}
 	if d.o.steps.stepping {
@@ -204,8 +203,7 @@ func (d *lending) restock() {
 	}
 }
 
-// letGo detaches from a thread which, having a SIGSTOP before it, executes
-// nothing.
+// letGo detaches from a thread, which has a pending SIGSTOP and so executes nothing.
 func (d *lending) letGo(t *thread) {
 	if t.stop == entryStop {
 		var regs ptrace.Regs
@@ -241,8 +239,8 @@ func (d *lending) takeBack(l *loan) error {
 	return nil
 }
 
-// seizeAgain attaches to the threads that are on the books. None can be new, but
-// some may have been killed.
+// seizeAgain attaches to the threads in the table. None can be new, but some may have been
+// killed.
 func (d *lending) seizeAgain() error {
 	for _, t := range d.o.tracer.threads {
 		switch err := d.o.tracer.seizeThread(t.tid); {
@@ -256,7 +254,7 @@ func (d *lending) seizeAgain() error {
 	return nil
 }
 
-// forgetDelivered forgets the signal that a thread was held for, if it has come
+// forgetDelivered forgets the signal that a thread was held for if the thread has received it
 // meanwhile.
 func (d *lending) forgetDelivered(t *thread) {
 	sig := t.received.signal
@@ -269,7 +267,7 @@ func (d *lending) forgetDelivered(t *thread) {
 	}
 }
 
-// awaitStill waits until the last thread has come to rest.
+// awaitStill waits until the last thread has stopped.
 func (d *lending) awaitStill(l *loan) error {
 	const pause = time.Millisecond
 	var late *thread
@@ -286,7 +284,7 @@ func (d *lending) awaitStill(l *loan) error {
 	return err
 }
 
-// unstopped is a thread that job control has not stopped yet.
+// unstopped returns a thread that job control has not stopped yet.
 func (d *lending) unstopped() *thread {
 	for _, t := range d.o.tracer.threads {
 		if s, err := proc.ThreadState(t.pid, t.tid); err == nil && s != "T" && s != "Z" && s != "X" {

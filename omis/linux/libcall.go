@@ -22,26 +22,26 @@ type libraryCalls struct {
 	loaders []*thread     // threads that wait until what they have loaded is watched
 }
 
-// libraryWatch is what a watch on calls of a library function consists of:
-// breakpoints at the function's entries and, for the ends of calls, at the
-// addresses that the application's calls return to. Return addresses on the
-// stack stay as they are: exceptions and backtraces need them. It survives what
-// it was set in: modules that come and go, and the program (see lookAgain).
+// libraryWatch is the state of a watch on calls of a library function: breakpoints at the
+// function's entries and, for the ends of calls, at the addresses that the application's calls
+// return to. Return addresses on the stack are not changed, since exceptions and backtraces
+// need them. The watch survives the modules with its breakpoints, and the program (see
+// lookAgain).
 type libraryWatch struct {
 	entries []*watch
 	returns map[uint64]*watch
-	open    map[int][]openCall // by thread, the innermost last
+	open    map[int][]openCall // by thread, innermost last
 }
 
-// openCall is a call that has not returned. The stack pointer tells it from
-// others that return to the same place.
+// openCall is a call that has not returned. The stack pointer distinguishes it from others
+// that return to the same place.
 type openCall struct {
 	function *library.Function
 	args     []prototype.Arg
 	sp       uint64 // when it returns
 }
 
-// returnPlace is where a breakpoint is due before a thread may go on.
+// returnPlace is a place that needs a breakpoint before a thread may continue.
 type returnPlace struct {
 	t    *thread
 	w    *watch
@@ -52,9 +52,9 @@ func isLibraryCall(kind node.EventKind) bool {
 	return kind == node.EventLibCallStarted || kind == node.EventLibCallEnded
 }
 
-// findLibraryCalls looks whether what the watch names is loaded by now, or may
-// be. What it reads of files is remembered: the owner, who looks again when loads
-// are followed, need not keep its threads waiting for that.
+// findLibraryCalls checks whether the function that the watch names is loaded, or may be
+// loaded later. What it reads of files is cached, so that the owner need not keep its threads
+// waiting for that later.
 func (n *Node) findLibraryCalls(w *watch) error {
 	var later *library.NotLoaded
 	if _, err := n.library.Find(w.Proc, w.Name); err != nil && !errors.As(err, &later) {
@@ -76,12 +76,12 @@ func (c *libraryCalls) watchLibrary(w *watch) error {
 	return err
 }
 
-// internal is a watch of our own on an address.
+// internal returns a watch of the monitor's own on an address.
 func (c *libraryCalls) internal(addr uint64, handle func(*node.Hit)) *watch {
 	return &watch{Watch: node.Watch{Event: node.EventReachedAddr, Proc: c.o.proc, Addr: addr}, handle: handle, inner: true}
 }
 
-// unwatchLibrary takes all breakpoints of a watch away.
+// unwatchLibrary removes all breakpoints of a watch.
 func (c *libraryCalls) unwatchLibrary(w *watch) {
 	places := w.library.entries
 	for _, r := range w.library.returns {
@@ -89,7 +89,7 @@ func (c *libraryCalls) unwatchLibrary(w *watch) {
 	}
 	w.library.entries, w.library.returns = nil, make(map[uint64]*watch)
 	for _, place := range places {
-		// What cannot be written any more has ended, or the warden restores it.
+		// If the write fails, the program has ended or the warden restores the byte.
 		_ = c.o.events.unwatch(place)
 	}
 	c.unfollowLoads()
@@ -129,8 +129,8 @@ func (c *libraryCalls) libraryEntered(w *watch, f *library.Function, h *node.Hit
 	}
 }
 
-// dropLeft drops the calls that a thread has left without returning, by an
-// exception or longjmp: their frames were at or below sp.
+// dropLeft drops the calls that a thread has left without returning, by an exception or
+// longjmp: their frames were at or below sp.
 func dropLeft(open []openCall, sp uint64) []openCall {
 	for len(open) > 0 && open[len(open)-1].sp <= sp {
 		open = open[:len(open)-1]
@@ -138,14 +138,15 @@ func dropLeft(open []openCall, sp uint64) []openCall {
 	return open
 }
 
-// plantReturns plants what is due, and lets the threads go on that waited.
+// plantReturns plants the breakpoints at return addresses, and continues the threads that wait
+// for them.
 func (c *libraryCalls) plantReturns() {
 	for len(c.due) > 0 {
 		p := c.due[0]
 		c.due = c.due[1:]
 		if _, stands := c.o.events.watches[p.w]; stands && p.w.library.returns[p.addr] == nil {
 			back := c.internal(p.addr, func(h *node.Hit) { c.libraryReturned(p.w, h) })
-			// Where no breakpoint can stand, the ends of these calls are not seen.
+			// Where no breakpoint is possible, the ends of these calls are not seen.
 			if c.o.events.watchAddr(back) == nil {
 				p.w.library.returns[p.addr] = back
 			}
@@ -167,7 +168,7 @@ func (c *libraryCalls) libraryReturned(w *watch, h *node.Hit) {
 	_, end := call.function.NeedsFP()
 	if r, ok := c.libraryRegisters(t, end); ok {
 		at := *h
-		at.SP -= 8 // as it was at the start, by which timers find it
+		at.SP -= 8 // as at the start of the call, which timers are paired by
 		c.tellLibraryCall(w, t, &at, call.function.Ended(call.args, r, c.readProcess))
 	}
 }
@@ -187,14 +188,15 @@ func (c *libraryCalls) libraryRegisters(t *thread, floating bool) (*library.Regi
 	return &r, true
 }
 
-// tellLibraryCall hands out a hit of its own: that of the breakpoint is others', too.
+// tellLibraryCall calls the handler with a hit of its own, since other watches use the hit of
+// the breakpoint.
 func (c *libraryCalls) tellLibraryCall(w *watch, t *thread, at *node.Hit, values []omis.Value) {
 	h := &hit{o: c.o, t: t}
 	h.Hit = node.Hit{Proc: c.o.proc, TID: t.tid, Addr: at.Addr, SP: at.SP, Time: at.Time, Params: values, Held: at.Held, Hold: h.hold, Now: c.o.node.Now}
 	w.handle(&h.Hit)
 }
 
-// forgetCallsOf is called when a thread has ended: another may get its id.
+// forgetCallsOf is called when a thread has ended, since another thread may get its id.
 func (c *libraryCalls) forgetCallsOf(t *thread) {
 	for kind, watches := range c.o.events.kinds {
 		if !isLibraryCall(kind) {
@@ -206,7 +208,7 @@ func (c *libraryCalls) forgetCallsOf(t *thread) {
 	}
 }
 
-// forgetLibraryCalls is called when the program they were made in is no more.
+// forgetLibraryCalls is called when the program has ended in which the calls were made.
 func (c *libraryCalls) forgetLibraryCalls() {
 	c.notice, c.due, c.loaders = nil, nil, nil
 	for kind, watches := range c.o.events.kinds {

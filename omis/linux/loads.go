@@ -10,9 +10,8 @@ import (
 	"mirador/omis/node"
 )
 
-// followLoads has the dynamic linker tell when it has loaded or unloaded
-// something, as long as calls of library functions are watched. A program that
-// was linked statically has none, and loads nothing.
+// followLoads has the dynamic linker report loads and unloads while calls of library functions
+// are watched. A statically linked program has no dynamic linker, and loads nothing.
 func (c *libraryCalls) followLoads() error {
 	if c.notice != nil {
 		return nil
@@ -33,14 +32,14 @@ func (c *libraryCalls) followLoads() error {
 	return nil
 }
 
-// unfollowLoads ends that with the last watch on library calls.
+// unfollowLoads ends this when the last watch on library calls was removed.
 func (c *libraryCalls) unfollowLoads() {
 	if c.notice == nil || c.watchesLibraries() {
 		return
 	}
 	notice := c.notice
 	c.notice = nil
-	// What cannot be written any more has ended, or the warden restores it.
+	// If the write fails, the program has ended or the warden restores the byte.
 	_ = c.o.events.unwatch(notice)
 }
 
@@ -48,15 +47,14 @@ func (c *libraryCalls) watchesLibraries() bool {
 	return len(c.o.events.kinds[node.EventLibCallStarted])+len(c.o.events.kinds[node.EventLibCallEnded]) > 0
 }
 
-// awaitLook keeps a thread until what it has loaded is watched: its code must
-// not run before.
+// awaitLook keeps a thread until the code that it has loaded is watched.
 func (c *libraryCalls) awaitLook(t *thread) {
 	t.holds++
 	c.loaders = append(c.loaders, t)
 }
 
-// lookAgain looks for watched functions in modules that came, and forgets those
-// in modules that went.
+// lookAgain finds watched functions in new modules, and forgets those in modules that were
+// unloaded.
 func (c *libraryCalls) lookAgain() {
 	if len(c.loaders) == 0 {
 		return
@@ -64,11 +62,11 @@ func (c *libraryCalls) lookAgain() {
 	waiting := c.loaders
 	c.loaders = nil
 	c.dropUnloaded()
-	// Where no breakpoint can stand in the linker, what it loads later is not seen.
+	// Where the linker can have no breakpoint, later loads are not seen.
 	_ = c.followLoads()
 	for _, kind := range []node.EventKind{node.EventLibCallStarted, node.EventLibCallEnded} {
 		for _, w := range c.o.events.kinds[kind] {
-			// A function that is not there, or not any more, is awaited.
+			// A missing function may be loaded later.
 			_ = c.plantEntries(w)
 		}
 	}
@@ -77,8 +75,7 @@ func (c *libraryCalls) lookAgain() {
 	}
 }
 
-// plantEntries plants the breakpoints at the entries of the functions that there
-// are by now.
+// plantEntries plants breakpoints at the entries of the functions that are loaded.
 func (c *libraryCalls) plantEntries(w *watch) error {
 	functions, err := c.o.node.library.Find(c.o.proc, w.Name)
 	var later *library.NotLoaded
@@ -101,9 +98,8 @@ func (c *libraryCalls) plantEntries(w *watch) error {
 	return nil
 }
 
-// dropUnloaded forgets the breakpoints whose code is no longer there. A watch on
-// such an address stands on without effect: what may be loaded there later is
-// other code, into whose instructions no INT3 may be written.
+// dropUnloaded forgets the breakpoints whose code was unloaded. A watch on such an address
+// remains without effect: what is loaded there later is other code, which must get no INT3.
 func (c *libraryCalls) dropUnloaded() {
 	for _, b := range c.o.space.breakpoints {
 		if !c.o.space.stands(b) {

@@ -11,25 +11,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bell is the signal that gets an owner out of waitid. Go's runtime handles every
-// real-time signal and ignores those nobody asked for.
+// bell is the signal that interrupts the waitid of an owner. Go's runtime handles every
+// real-time signal, and ignores those that no code has asked for.
 const bell = unix.Signal(46)
 
-// ringAgain is how soon a ring is repeated that may have come between the
+// ringAgain is the delay after which a ring is repeated, because it may have come between the
 // owner's last look at its mailbox and its system call.
 const ringAgain = 300 * time.Microsecond
 
-// command is something for an owner to do, on its own goroutine.
+// command is a function that an owner executes on its goroutine.
 type command interface{ do(o *owner) }
 
-// mailbox brings commands to an owner, which waits for them and for the kernel
-// at once: waiting says that it is, or is about to be, in a system call that
-// only the bell ends.
+// mailbox brings commands to an owner, which waits for them and for the kernel at the same
+// time. waiting means that the owner is, or is about to be, in a system call that only the
+// bell interrupts.
 type mailbox struct {
 	thread  atomic.Int32 // the owner's thread id
 	waiting atomic.Bool
 	again   atomic.Bool   // a ring will be repeated
-	wake    chan struct{} // for an owner with nobody to wait for
+	wake    chan struct{} // for an owner without tracees
 
 	mu     sync.Mutex
 	queue  []command
@@ -38,7 +38,7 @@ type mailbox struct {
 
 func newMailbox() *mailbox { return &mailbox{wake: make(chan struct{}, 1)} }
 
-// post appends a command; false means that the owner is gone. It never blocks.
+// post appends a command, and returns false if the owner has ended. It never blocks.
 func (m *mailbox) post(c command) bool {
 	m.mu.Lock()
 	if m.closed {
@@ -51,8 +51,8 @@ func (m *mailbox) post(c command) bool {
 	return true
 }
 
-// ring gets the owner to look, now or a moment later. The ring is repeated once for all
-// commands that wait: the kernel queues each real-time signal, so a repetition for every
+// ring has the owner look at its mailbox, now or a moment later. The ring is repeated once for
+// all commands that wait: the kernel queues each real-time signal, so a repetition for every
 // command would keep the owner's thread in its signal handler.
 func (m *mailbox) ring() {
 	select {
@@ -60,7 +60,7 @@ func (m *mailbox) ring() {
 	default:
 	}
 	if m.waiting.Load() {
-		// ESRCH: the owner's thread has ended, and with it the need.
+		// ESRCH means that the owner's thread has ended and needs no ring.
 		_ = unix.Tgkill(os.Getpid(), int(m.thread.Load()), bell)
 		if m.again.CompareAndSwap(false, true) {
 			time.AfterFunc(ringAgain, m.ringUntilTaken)
@@ -69,13 +69,13 @@ func (m *mailbox) ring() {
 }
 
 func (m *mailbox) ringUntilTaken() {
-	m.again.Store(false) // first: a command that comes after the look below repeats its ring
+	m.again.Store(false) // first: a command that comes after the check below repeats its ring
 	if !m.empty() {
 		m.ring()
 	}
 }
 
-// ringEvery rings again and again, so that none can be missed, until stop is called.
+// ringEvery rings repeatedly, so that none can be missed, until stop is called.
 func (m *mailbox) ringEvery(d time.Duration) (stop func()) {
 	ticker := time.NewTicker(d)
 	done := make(chan struct{})
@@ -110,7 +110,7 @@ func (m *mailbox) take() command {
 	return c
 }
 
-// close refuses further commands, unless there is one waiting.
+// close refuses further commands, unless one is waiting.
 func (m *mailbox) close() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

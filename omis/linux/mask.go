@@ -12,11 +12,11 @@ import (
 	"mirador/omis/linux/ptrace"
 )
 
-// A thread that runs into a breakpoint with SIGTRAP blocked makes the kernel reset the
-// handler, for all threads, and without a monitor it dies at once. So while breakpoints
-// stand no thread blocks SIGTRAP, as far as it can be had: neither by its mask, nor in
-// the program's signal handlers by theirs. Who sets a new mask meanwhile is noticed at
-// his next hit.
+// If a thread runs into a breakpoint while it blocks SIGTRAP, the kernel resets the handler
+// for all threads, and without a monitor the process dies. So while breakpoints exist, no
+// thread blocks SIGTRAP as far as possible: neither by its own mask nor by the masks of the
+// program's signal handlers. If a thread sets a new mask meanwhile, the monitor notices at the
+// thread's next hit.
 
 // masks owns what is known of the signals that threads and the program's handlers block. It
 // belongs to the owner's goroutine.
@@ -37,8 +37,7 @@ func (m *masks) reset() { *m = masks{o: m.o, checked: m.checked} }
 // trapBit is SIGTRAP in a set of signals.
 const trapBit = 1 << (unix.SIGTRAP - 1)
 
-// unblockAll unblocks SIGTRAP in all threads: the kernel resets the handler of a
-// blocked signal that the processor raises.
+// unblockAll unblocks SIGTRAP in all stopped threads.
 func (m *masks) unblockAll() {
 	for _, t := range m.o.tracer.threads {
 		if t.stopped() {
@@ -53,10 +52,9 @@ func (m *masks) unblock(t *thread) {
 	}
 }
 
-// reblock undoes unblock, unless the program has set another mask since, as
-// pthread_create does: what it set then is what it wants. Nor does it where the program
-// has a handler for SIGTRAP, in which the signal is blocked: the thread may have been
-// there, and have returned since, and would die of its next trap.
+// reblock undoes unblock, unless the program has set another mask since, as pthread_create
+// does. It also does nothing if the program handles SIGTRAP: the thread may have been in that
+// handler, which blocks the signal, and have returned since; then its next trap would kill it.
 func (m *masks) reblock(t *thread) {
 	if !t.unblocked {
 		return
@@ -67,8 +65,8 @@ func (m *masks) reblock(t *thread) {
 	t.unblocked = false
 }
 
-// openHandlers takes SIGTRAP out of the masks of those of the program's signal handlers
-// that were not looked at yet.
+// openHandlers removes SIGTRAP from the masks of those signal handlers of the program that
+// were not checked yet.
 func (m *masks) openHandlers(t *thread) error {
 	s, err := proc.ReadStatus(m.o.proc.PID)
 	if err != nil {
@@ -86,7 +84,7 @@ func (m *masks) openHandlers(t *thread) error {
 	return m.noteOpened(m.opened | opened)
 }
 
-// noteOpened says in home which handlers are open, for a monitor that comes after us.
+// noteOpened records in home which handlers were changed, for a later monitor.
 func (m *masks) noteOpened(signals uint64) error {
 	if signals == m.opened {
 		return nil
@@ -95,12 +93,12 @@ func (m *masks) noteOpened(signals uint64) error {
 	return m.o.space.write(m.o.space.home.Opened(), word(signals))
 }
 
-// closeHandlers gives them their masks back, in the process or in a child that memory
+// closeHandlers restores the masks of handlers, in the process or in the child that memory
 // belongs to.
 func (m *masks) closeHandlers(t *thread, memory *os.File) {
 	s, err := proc.ReadStatus(t.pid)
 	if err != nil {
-		return // it has ended
+		return // the process has ended
 	}
 	if signals := m.opened & s.Caught; signals != 0 {
 		_, _ = m.o.injector.sweep(t, memory, signals, true) // the same
@@ -111,17 +109,17 @@ func (m *masks) closeHandlers(t *thread, memory *os.File) {
 	}
 }
 
-// How often to look whether the resident handler is in place, and at the least whether
-// the program has set its own handlers again, with masks as before.
+// How often to check whether the resident handler is installed, and how often at least to
+// check whether the program has set its own handlers again with the former masks.
 const (
 	checkEvery = 50 * time.Millisecond
 	openEvery  = time.Second
 )
 
-// verify looks whether the resident handler is still in place: now and then, at a
-// thread's first hit, and where a thread blocks other signals than at its last hit. The
-// kernel has taken SIGTRAP out of its mask then, when it reset the handler, but only
-// that. It looks as well whether the program has set new handlers of its own.
+// verify checks whether the resident handler is still installed: now and then, at a thread's
+// first hit, and if a thread blocks other signals than at its last hit, since the kernel
+// unblocks SIGTRAP in the thread when it resets the handler. It also checks whether the
+// program has set new handlers of its own.
 func (m *masks) verify(t *thread) {
 	mask, err := ptrace.Sigmask(t.tid)
 	suspect := err == nil && mask != 0 && mask != t.atHit && !m.harmless[mask]
@@ -137,13 +135,13 @@ func (m *masks) verify(t *thread) {
 	reset := s.Caught&trapBit == 0
 	m.judge(mask, reset)
 	if reset && m.o.node.since(m.looked) > openEvery {
-		m.looked, m.caught = m.o.node.Now(), 0 // look at all of them again
+		m.looked, m.caught = m.o.node.Now(), 0 // check all of them again
 	}
 	m.repair = m.repair || reset || (s.Caught&^m.caught)&^trapBit != 0
 }
 
-// judge notes what was found where a thread blocks the signals of a mask: one that is
-// never met with the handler reset need not be looked at each time.
+// judge records what was found for a mask: a mask with which the handler was never found reset
+// is not checked at each hit.
 func (m *masks) judge(mask uint64, reset bool) {
 	const most = 64
 	if m.harmless == nil || len(m.harmless) == most {
@@ -153,8 +151,7 @@ func (m *masks) judge(mask uint64, reset bool) {
 	m.harmless[mask] = !reset && (known || !met)
 }
 
-// reinstall puts the handler back after the kernel reset it: a thread ran into a
-// breakpoint with SIGTRAP blocked.
+// reinstall installs the handler again after the kernel reset it.
 func (m *masks) reinstall() {
 	if !m.o.space.armed {
 		return
@@ -162,6 +159,6 @@ func (m *masks) reinstall() {
 	m.o.tracer.freeze(nil)
 	defer m.o.tracer.thaw()
 	m.unblockAll()
-	// A failure leaves the breakpoints to the tracer alone; the next check tries again.
+	// If this fails, only the tracer handles the breakpoints; the next check tries again.
 	_ = m.o.space.install()
 }

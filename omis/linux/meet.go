@@ -10,9 +10,8 @@ import (
 	"mirador/omis/linux/warden"
 )
 
-// meet makes a watch's place a crossing, if the program allows that; false: it
-// takes a breakpoint, which has the same effect at a higher price, and its own
-// reasons to fail.
+// meet makes the place of a watch a crossing if the program allows it. If it returns false the
+// watch needs a breakpoint, which has the same effect at a higher cost.
 func (m *meeting) meet(w *watch) bool {
 	if w.inner || m.o.events.watchful > 0 || m.o.space.breakpoints[w.Addr] != nil {
 		return false
@@ -30,9 +29,9 @@ func (m *meeting) meet(w *watch) bool {
 	return m.plantJump(plan, w) == nil
 }
 
-// plantJump has a jump stand, the first watch of its crossing being w. Threads
-// that stand where it will be go on in the copy, before it is there: so they do
-// whenever we die.
+// plantJump writes a jump for a crossing whose first watch is w. Threads that are where the
+// jump will be are moved to the copy before it is written, so that the monitor's death is
+// harmless at any moment.
 func (m *meeting) plantJump(plan rendezvous.Plan, w *watch) error {
 	m.o.tracer.freeze(nil)
 	defer m.o.tracer.thaw()
@@ -64,7 +63,7 @@ func (m *meeting) plantJump(plan rendezvous.Plan, w *watch) error {
 	return nil
 }
 
-// open makes a crossing, of which hits are told.
+// open makes a crossing: from now on its hits are reported.
 func (m *meeting) open(addr uint64, watches []*watch) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,8 +82,8 @@ func (m *meeting) shut(addr uint64) []*watch {
 	return c.watches
 }
 
-// supersede is shut for a place that gets a breakpoint: those who come from the
-// jump are still told of.
+// supersede is shut for a place that gets a breakpoint: threads that come from the jump are
+// still reported.
 func (m *meeting) supersede(addr uint64) []*watch {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,8 +95,8 @@ func (m *meeting) supersede(addr uint64) []*watch {
 	return slices.Clone(c.watches)
 }
 
-// join adds a watch to the crossing at its address, if there is one. Slices of
-// watches are never changed: one may be in use by the server.
+// join adds a watch to the crossing at its address, and returns false if there is none. It
+// does not change the slice of watches, which the server may be using.
 func (m *meeting) join(w *watch) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -109,7 +108,7 @@ func (m *meeting) join(w *watch) bool {
 	return true
 }
 
-// leave takes a watch from its crossing; last tells that it was the only one.
+// leave removes a watch from its crossing, and reports whether it was the last one.
 func (m *meeting) leave(w *watch) (last bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,7 +120,7 @@ func (m *meeting) leave(w *watch) (last bool) {
 	return len(c.watches) == 0
 }
 
-// unmeet takes a watch away, and with the last one the jump.
+// unmeet removes a watch, and with the last one the jump.
 func (m *meeting) unmeet(w *watch) error {
 	if !m.leave(w) {
 		return nil
@@ -145,7 +144,7 @@ func (m *meeting) uprootJump(addr uint64) error {
 	return nil
 }
 
-// giveWay makes breakpoints of the jumps that displace something of a range.
+// giveWay replaces the jumps that displace something of a range by breakpoints.
 func (m *meeting) giveWay(addr, length uint64) error {
 	if m.site == nil {
 		return nil
@@ -158,14 +157,14 @@ func (m *meeting) giveWay(addr, length uint64) error {
 	return nil
 }
 
-// giveWayEverywhere is called when threads are about to be stopped at every step or
-// system call, of which they make many in a hold that are not the program's, and
-// when the process is to be saved.
+// giveWayEverywhere is called when the process is about to be saved, or its threads are about
+// to be stopped at every step or system call: in a hold they make many that are not the
+// program's.
 func (m *meeting) giveWayEverywhere() {
 	if m.site == nil {
 		return
 	}
 	for _, at := range m.site.Standing() {
-		_ = m.exchangeJump(at) // where that fails, the jump stays
+		_ = m.exchangeJump(at) // if it fails, the jump stays
 	}
 }

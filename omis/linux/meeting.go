@@ -15,26 +15,25 @@ import (
 	"mirador/omis/linux/resident"
 )
 
-// DefaultPatience is Config.Patience unless another is asked for.
+// DefaultPatience is the default of Config.Patience.
 const DefaultPatience = 5 * time.Second
 
-// meeting is where threads of a process are held without being stopped: at
-// places with a jump, each of which is a crossing. Watches that are the engine's
-// have crossings where the program allows them; ours, and all while single steps or
-// system calls are watched, want breakpoints.
+// meeting holds threads of a process without stopping them, at places with a jump; each of
+// these is a crossing. Watches of the engine get crossings where the program allows them. The
+// monitor's own watches, and all watches while single steps or system calls are watched, get
+// breakpoints.
 //
-// site and server belong to the owner's goroutine. Handlers are called on the
-// server's.
+// site and server belong to the owner's goroutine. Handlers are called on the server's.
 type meeting struct {
 	o       *owner
-	site    *rendezvous.Site   // nil: the process has not been looked at
-	server  *rendezvous.Server // nil: no jump has stood
-	barred  error              // why there can be no jumps in the process
-	changes atomic.Uint64      // raised when threads have ended, or are not observed any more
+	site    *rendezvous.Site   // nil before the process was examined
+	server  *rendezvous.Server // nil before the first jump
+	barred  error              // why jumps are impossible in the process
+	changes atomic.Uint64      // increased when threads have ended or are not observed any more
 
-	// The server's goroutine alone uses these.
-	members map[int]bool // threads that are, or are not, observed ones of the process
-	as      uint64       // of changes, when members was true
+	// Only the server's goroutine uses these.
+	members map[int]bool // whether a thread is an observed thread of the process
+	as      uint64       // value of changes for which members is valid
 	hit     *heldHit     // the next one to hand out
 
 	mu        sync.Mutex
@@ -42,8 +41,8 @@ type meeting struct {
 	kept      map[*keptThread]struct{}
 }
 
-// crossing is a place where a jump stands, or one has become a breakpoint: a
-// thread may still be on its way from the jump.
+// crossing is a place with a jump, or with a breakpoint that replaced a jump: a thread may
+// still be on its way from the jump.
 type crossing struct {
 	watches []*watch
 	former  bool
@@ -53,8 +52,7 @@ func newMeeting(o *owner) *meeting {
 	return &meeting{o: o, members: make(map[int]bool), crossings: make(map[uint64]*crossing), kept: make(map[*keptThread]struct{})}
 }
 
-// findSite looks what an earlier monitor left in a process, and takes its jumps
-// out: nobody watches them.
+// findSite finds what an earlier monitor left in a process, and removes its jumps.
 func (m *meeting) findSite() error {
 	mapped, err := proc.Maps(m.o.proc.PID)
 	if err != nil {
@@ -87,12 +85,12 @@ func (m *meeting) findSite() error {
 	return nil
 }
 
-// bars tells why threads of the process cannot be held by rendezvous.
+// bars returns why threads of the process cannot be held by rendezvous, nil if they can.
 func (m *meeting) bars() error {
 	if m.o.node.byPtrace {
 		return fmt.Errorf("the monitor was told to patch no program")
 	}
-	// A thread would wait under the id it has there.
+	// A thread would wait under the id that it has there.
 	if same, err := proc.SameNumbers(m.o.proc.PID); err != nil || !same {
 		return fmt.Errorf("the process is in another pid namespace")
 	}
@@ -117,7 +115,7 @@ func (m *meeting) vacancies(near uint64) []uint64 {
 	return vacancies(mapped, near, rendezvous.ArenaSize)
 }
 
-// host is the process as package rendezvous wants to have it.
+// host is the process as package rendezvous sees it.
 type host struct{ o *owner }
 
 var _ rendezvous.Target = host{}
@@ -134,8 +132,7 @@ func (h host) Call(number uint64, args ...uint64) (int64, error) {
 	return h.o.injector.inject(c)
 }
 
-// serve begins to wait for threads. The handler's thread is told of hits as soon
-// as there are any: the machine has nothing better to do than to wake it.
+// serve begins to wait for threads.
 func (m *meeting) serve() error {
 	if m.server != nil {
 		return nil
@@ -155,7 +152,7 @@ func (m *meeting) lost(t *thread) {
 	}
 }
 
-// end forgets a memory that has ceased to be.
+// end forgets a memory that does not exist any more.
 func (m *meeting) end() {
 	if m.server != nil {
 		m.server.Close()
@@ -175,8 +172,8 @@ func (m *meeting) end() {
 	m.site, m.server, m.barred = nil, nil, nil
 }
 
-// part ends the meeting in a process that is frozen and about to be let go; false:
-// jumps still stand. The process keeps the code of it, for next time.
+// part ends the meeting in a process that is frozen and about to be released. It returns false
+// if there are still jumps. The process keeps the code, for the next time.
 func (m *meeting) part() bool {
 	if m.site == nil {
 		return true
@@ -193,18 +190,18 @@ func (m *meeting) part() bool {
 		m.server = nil
 	}
 	m.mu.Lock()
-	clear(m.crossings) // of breakpoints by now
+	clear(m.crossings) // they have breakpoints by now
 	m.mu.Unlock()
 	if m.isFree() {
-		// Where that fails, some memory stays mapped that nobody uses.
+		// If it fails, some unused memory stays mapped.
 		_ = m.site.Withdraw()
 	}
 	m.end()
 	return true
 }
 
-// isFree tells whether no thread of the frozen process is in a hold, or comes back
-// to one from a signal handler.
+// isFree reports whether no thread of the frozen process is in a hold, or returns to one from
+// a signal handler.
 func (m *meeting) isFree() bool {
 	mapped, err := proc.Maps(m.o.proc.PID)
 	if err != nil {
@@ -220,8 +217,8 @@ func (m *meeting) isFree() bool {
 	return true
 }
 
-// stackHas looks for addresses on the stack of a stopped thread: one that a signal
-// handler will return to is there. What cannot be read may have any.
+// stackHas reports whether the stack of a stopped thread contains one of the addresses, as it
+// does if a signal handler will return there. A stack that cannot be read may contain any.
 func (m *meeting) stackHas(regs *ptrace.Regs, mapped proc.Mappings, in func(addr uint64) bool) bool {
 	const redZone, word = 128, 8
 	begin := (regs.Rsp - redZone) &^ (word - 1)

@@ -18,8 +18,8 @@ import (
 
 var _ node.MemoryWriter = (*Node)(nil)
 
-// WriteMemory: see node.MemoryWriter. Memory the program may not write is
-// written all the same, its private copy of it.
+// WriteMemory: see node.MemoryWriter. It also writes memory that the program may not write,
+// which gives the process a private copy of the page.
 func (n *Node) WriteMemory(p omis.ProcID, addr uint64, data []byte) error {
 	c := writeMemory{newAnswer(), addr, data}
 	return n.owners.ask(p, c, c.answer)
@@ -74,7 +74,7 @@ func (s *space) writeMemory(addr uint64, data []byte) error {
 	return err
 }
 
-// overwrite writes all of image, or what was there before.
+// overwrite writes all of image, or restores what was there.
 func (s *space) overwrite(memory *os.File, addr uint64, image, old []byte) error {
 	n, err := memory.WriteAt(image, int64(addr))
 	if n == len(image) {
@@ -84,9 +84,9 @@ func (s *space) overwrite(memory *os.File, addr uint64, image, old []byte) error
 	return s.memoryError(addr+uint64(n), err)
 }
 
-// rewrite prepares the breakpoints that stand in what is about to be written:
-// their INT3s go into image, and where an instruction below one changes, its
-// copy does first. It returns the breakpoints as they were.
+// rewrite prepares the breakpoints in a range that is about to be written. It puts their INT3s
+// into image, and renews the copies of those whose instruction changes. It returns these
+// breakpoints as they were.
 func (s *space) rewrite(addr uint64, image []byte) (former []*breakpoint, err error) {
 	var maps proc.Mappings
 	data := bytes.Clone(image)
@@ -121,8 +121,8 @@ func (s *space) rewrite(addr uint64, image []byte) (former []*breakpoint, err er
 	return former, nil
 }
 
-// overlay copies those bytes of src, which belong at from, that fall into dst,
-// which begins at to.
+// overlay copies into dst, which begins at the address to, those bytes of src, which begins at
+// from, that are in both ranges.
 func overlay(dst []byte, to uint64, src []byte, from uint64) {
 	if from >= to {
 		if from-to < uint64(len(dst)) {
@@ -135,8 +135,8 @@ func overlay(dst []byte, to uint64, src []byte, from uint64) {
 	}
 }
 
-// recopy gives a breakpoint that stands another instruction below it. Its former
-// copy stays, a thread may be there.
+// recopy gives a breakpoint a copy of another instruction. The former copy stays, since a
+// thread may be there.
 func (s *space) recopy(maps proc.Mappings, b *breakpoint, code []byte) error {
 	slot, err := s.slot(maps, b.addr)
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *space) recopy(maps proc.Mappings, b *breakpoint, code []byte) error {
 	return nil
 }
 
-// revise changes what a standing breakpoint says about its instruction.
+// revise records a changed instruction of a breakpoint.
 func (s *space) revise(b, now *breakpoint) error {
 	if err := s.tellWarden(now); err != nil {
 		return omis.Errorf(omis.OSError, "%v", err)

@@ -12,18 +12,16 @@ import (
 	"mirador/omis/linux/ptrace"
 )
 
-// mournEvery is how long an attachment may take before, and between, looks for
-// the dead it may be waiting for.
+// mournEvery is the interval at which the mourner checks, and the time after which it begins.
 const mournEvery = 5 * time.Millisecond
 
-// mourner reaps dead threads of a process while their owner cannot, because it
-// waits to attach another one.
+// mourner reaps dead threads of a process while their owner cannot, because it waits to attach
+// another one.
 //
-// PTRACE_SEIZE waits until an execve of the process is over (cred_guard_mutex).
-// The execve waits until the process's other threads are gone, and those that
-// are traced already are gone when they have been reaped. That is the owner's
-// to do, who is waiting: without a third party, for ever. The kernel lets any
-// thread of the tracer's process reap a tracee.
+// PTRACE_SEIZE waits until an execve of the process is over (cred_guard_mutex). The execve
+// waits until the other threads of the process are gone, and a traced thread is gone when its
+// tracer has reaped it. But the owner waits, so without the mourner both would wait for ever.
+// The kernel lets any thread of the tracer's process reap a tracee.
 type mourner struct {
 	pid int
 
@@ -33,7 +31,7 @@ type mourner struct {
 	dead  []int
 }
 
-// mourn begins to look for dead threads, a while from now.
+// mourn begins to check for dead threads after a while.
 func mourn(pid int) *mourner {
 	m := &mourner{pid: pid}
 	m.mu.Lock()
@@ -42,15 +40,15 @@ func mourn(pid int) *mourner {
 	return m
 }
 
-// look reaps who is dead. The first thread is left alone: an execve does not
-// wait for its being reaped, and its end is the process's.
+// look reaps dead threads, except the first thread: an execve does not wait until that is
+// reaped, and its end is the end of the process.
 func (m *mourner) look() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.over {
 		return
 	}
-	tids, _ := proc.Threads(m.pid) // none when the process is gone
+	tids, _ := proc.Threads(m.pid) // none if the process has ended
 	for _, tid := range tids {
 		if tid != m.pid && ptrace.ReapDead(tid) {
 			m.dead = append(m.dead, tid)
@@ -59,7 +57,7 @@ func (m *mourner) look() {
 	m.timer.Reset(mournEvery)
 }
 
-// end stops looking and lists the threads that were reaped.
+// end stops the checks and returns the threads that were reaped.
 func (m *mourner) end() []int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,7 +75,7 @@ func (tr *tracer) seizeThread(tid int) error {
 			tr.gone(ptrace.Status{TID: dead, Cause: ptrace.Exited}, t)
 		}
 		if dead == tid {
-			err = unix.ESRCH // attached, and killed at once
+			err = unix.ESRCH // the thread was attached, and killed at once
 		}
 	}
 	return err

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// hasOther reports whether another tool has put something at an address whose memory has some
-// code: an int3, or a call that the kernel (Linux 6.18 and later) makes of a nop of five bytes
-// for a uprobe. The kernel puts the nop back over whatever stands there by then.
+// hasOther reports whether another tool has changed the code at an address: code has an int3
+// there, or a call that the kernel (Linux 6.18 and later) makes of a five-byte nop for a
+// uprobe. When the uprobe is removed, the kernel writes the nop over whatever is there.
 func (s *space) hasOther(maps proc.Mappings, addr uint64, code []byte) bool {
 	const call = 0xe8
 	m, ok := maps.At(addr)
@@ -27,7 +27,7 @@ func (s *space) hasOther(maps proc.Mappings, addr uint64, code []byte) bool {
 	}
 	defer f.Close()
 	file := make([]byte, len(code))
-	n, _ := f.ReadAt(file, int64(addr-m.Start+m.Offset)) // less at the end of the file
+	n, _ := f.ReadAt(file, int64(addr-m.Start+m.Offset)) // fewer bytes at the end of the file
 	if file = file[:n]; n == 0 || bytes.Equal(file, code[:n]) {
 		return false
 	}

@@ -28,35 +28,35 @@ import (
 	"mirador/omis/program"
 )
 
-// Config is what a node has to be told.
+// Config configures a node.
 type Config struct {
 	Name string // "": the host's name
 
-	// Warden is the command that runs warden.Run on its standard input. Without
-	// one, breakpoints of a killed monitor stay in the text, and the targets
-	// pass them with what is resident in them.
+	// Warden is the command that runs warden.Run on its standard input. Without it,
+	// breakpoints of a killed monitor stay in the text, and targets pass them by their
+	// resident handler.
 	Warden []string
 
-	// Ptrace has threads held by ptrace alone: no jump is put into any program.
+	// Ptrace has threads held by ptrace only: no jump is written into any program.
 	Ptrace bool
 
-	// Sharing leaves the first instruction of every function to other tools, which set
-	// uprobes there: no jump stands at it.
+	// Sharing leaves the first instruction of every function to the uprobes of other tools:
+	// no jump is written there.
 	Sharing bool
 
-	// Patience is how long a thread that is held without ptrace waits for a monitor
-	// that does not stir, because it is stopped, say; 0: DefaultPatience.
+	// Patience bounds the time for which a thread that is held by rendezvous waits for a
+	// monitor that does not run, for example because it is stopped; 0 means DefaultPatience.
 	Patience time.Duration
 
-	// Prototypes are files and folders that describe the functions of libraries
-	// (see package prototype), for those that have no debug information.
+	// Prototypes are files and folders with prototypes of library functions (see package
+	// prototype), for libraries without debug information.
 	Prototypes []string
 
-	// CRIU is the program that saves and restores processes; "": the one beside
-	// this program's file, or in the PATH.
+	// CRIU is the program that saves and restores processes; "" means the one beside this
+	// program's file, or in the PATH.
 	CRIU string
-	// Checkpoints is the folder they are kept in; "": one in the user's cache.
-	// Nodes that processes are to be migrated between must share it.
+	// Checkpoints is the folder of checkpoints; "" means one in the user's cache. Nodes
+	// between which processes are migrated must share it.
 	Checkpoints string
 }
 
@@ -88,9 +88,9 @@ type Node struct {
 	sharing      bool          // Config.Sharing
 	patience     time.Duration // Config.Patience
 	marks        bool          // calls that threads make for the monitor are marked, see calls.Mark
-	callPatience time.Duration // see there
+	callPatience time.Duration // see the constant
 
-	watches atomic.Uint64 // set so far
+	watches atomic.Uint64 // number of watches set so far
 }
 
 var (
@@ -146,19 +146,19 @@ func Open(c Config) (*Node, error) {
 	return n, nil
 }
 
-// Describe adds prototypes of functions; watches that are set from then on use
-// them. Where a file has errors, nothing is added.
+// Describe adds prototypes of functions, which later watches use. If a file has errors,
+// nothing is added.
 func (n *Node) Describe(files ...prototype.File) error { return n.library.Describe(files...) }
 
 func (n *Node) Name() string { return n.name }
 
-// Now is the node's clock: monotonic nanoseconds since it was opened.
+// Now returns the time of the node's clock: monotonic nanoseconds since it was opened.
 func (n *Node) Now() int64 { return int64(time.Since(n.start)) }
 
-// monotonic is CLOCK_MONOTONIC, which the kernel's events are dated by.
+// monotonic returns the time of CLOCK_MONOTONIC, which the kernel's events have.
 func (n *Node) monotonic() int64 {
 	var ts unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // there is no Linux without it
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // every Linux has this clock
 	return ts.Nano()
 }
 
@@ -206,7 +206,7 @@ func (n *Node) Signal(p omis.ProcID, sig int) error {
 	}
 }
 
-// openProcess opens a pidfd of just this process.
+// openProcess opens a pidfd of this process, and of no later one with its pid.
 func openProcess(p omis.ProcID) (int, error) {
 	fd, err := unix.PidfdOpen(p.PID, unix.PIDFD_NONBLOCK)
 	if err != nil {
@@ -226,13 +226,13 @@ func (n *Node) Stop(p omis.ProcID, tids []int) error {
 
 func (n *Node) Continue(p omis.ProcID, tids []int) error {
 	if n.owners.of(p) == nil {
-		return proc.Alive(p) // nothing of it is stopped
+		return proc.Alive(p) // no thread of it is stopped
 	}
 	c := continueThreads{newAnswer(), tids}
 	return n.owners.ask(p, c, c.answer)
 }
 
-// Watch: see node.Node. A watch on a process's end needs no tracing.
+// Watch: see node.Node. A watch on the end of a process needs no tracing, unless it has Hold.
 func (n *Node) Watch(w node.Watch, handle func(*node.Hit)) (cancel func() error, err error) {
 	set := &watch{Watch: w, handle: handle, number: n.watches.Add(1)}
 	switch w.Event {
@@ -266,8 +266,8 @@ func (n *Node) Watch(w node.Watch, handle func(*node.Hit)) (cancel func() error,
 	return func() error { return n.unwatch(set) }, nil
 }
 
-// unlessEnded replaces an error that a process had a part in by the reason for it, if that
-// is that the process has ended: it may have done so in the middle of anything.
+// unlessEnded returns err, or the error that the process has ended if it has: any operation on
+// it may have failed for that reason.
 func unlessEnded(p omis.ProcID, err error) error {
 	if proc.Alive(p) != nil {
 		return ended(p.PID)

@@ -77,7 +77,7 @@ func (o *owner) run() {
 	}
 }
 
-// idle tells that nothing stands that needs the owner.
+// idle reports whether the owner is not needed any more.
 func (o *owner) idle() bool {
 	if o.closing || o.ended {
 		return true
@@ -85,7 +85,7 @@ func (o *owner) idle() bool {
 	return !o.needsTracing() && len(o.tracer.threads) == 0 && !o.child
 }
 
-// needsTracing tells whether a watch, a stop or a hold stands.
+// needsTracing reports whether a watch, a stop or a hold requires tracing.
 func (o *owner) needsTracing() bool {
 	if o.ended {
 		return false
@@ -101,7 +101,7 @@ func (o *owner) needsTracing() bool {
 	return false
 }
 
-// chores are what must not be done in the middle of another event.
+// chores does what must not be done in the middle of another event.
 func (o *owner) chores() {
 	if o.estranged {
 		o.renounce()
@@ -130,7 +130,7 @@ func (f *family) releaseOffspring() {
 	}
 }
 
-// finish is the end of the process: nothing of it is left to own.
+// finish records the end of the process.
 func (o *owner) finish() {
 	o.family.bury()
 	o.ended = true
@@ -145,9 +145,9 @@ func (o *owner) finish() {
 	o.space.vacate()
 }
 
-// leave lets the whole process go: the handler goes first, then the attachment.
-// As long as somebody may yet be told of a breakpoint, the handler stays; those
-// who did not stop in time are let go by a later call.
+// leave releases the whole process: it removes the handler, and then detaches. As long as the
+// signal of a breakpoint may still come, the handler stays. Threads that do not stop in time
+// are released by a later call.
 func (o *owner) leave() {
 	if len(o.tracer.threads) == 0 {
 		return
@@ -174,8 +174,8 @@ func (o *owner) leave() {
 	o.tracer.whole = false
 }
 
-// restIfIdle detaches at once when nothing stands any more, so that whoever took
-// the last thing away finds the process untraced.
+// restIfIdle detaches at once when nothing needs tracing any more, so that the process is not
+// traced when the request that removed the last watch or stop returns.
 func (o *owner) restIfIdle() {
 	if !o.needsTracing() {
 		o.leave()

@@ -18,8 +18,8 @@ import (
 	"mirador/omis/program"
 )
 
-// patcher inserts code into the process and removes it. What is there is on record in the
-// process's ground, which outlives the owner. It belongs to the owner's goroutine.
+// patcher inserts code into the process and removes it. The process's ground, which outlives
+// the owner, records the patches. The patcher belongs to the owner's goroutine.
 type patcher struct{ o *owner }
 
 // Patch: see node.Patcher.
@@ -40,7 +40,7 @@ func (n *Node) Patch(p omis.ProcID, list []node.Patch) ([]node.Patched, []error)
 	return made, errs
 }
 
-// noCode is a refusal in the words of whoever asked for an address.
+// noCode turns an error into a refusal that names the requested address.
 func noCode(addr uint64, err error) error {
 	var refusal *program.Refusal
 	var failure *omis.Error
@@ -50,8 +50,8 @@ func noCode(addr uint64, err error) error {
 	return &program.Refusal{Why: fmt.Sprintf("no code can be put at %#x: %v", addr, err), Passing: errors.Is(err, patch.ErrRaced)}
 }
 
-// attempts is how often a batch is tried of which a part failed for what threads
-// were just doing, or all for what the process mapped meanwhile.
+// attempts bounds how often a batch is tried that failed in part because of what threads were
+// doing, or as a whole because of what the process mapped meanwhile.
 const attempts = 4
 
 func (gs *grounds) patch(g *ground, list []node.Patch, made []node.Patched, errs []error) error {
@@ -112,7 +112,7 @@ func (n *Node) Survey(p omis.ProcID, addrs []uint64) (notes []string, errs []err
 func (n *Node) Unpatch(p omis.ProcID, list []node.Patched) error {
 	g := n.grounds.of(p)
 	if g == nil {
-		return nil // they went with the program
+		return nil // the patches ended with the program
 	}
 	g.changing.Lock()
 	defer g.changing.Unlock()
@@ -122,7 +122,7 @@ func (n *Node) Unpatch(p omis.ProcID, list []node.Patched) error {
 			points = append(points, point)
 		}
 	}
-	begin, again := time.Now(), false // again: they stand no more
+	begin, again := time.Now(), false // again: the patches were removed before
 	for tries := 1; ; tries++ {
 		batch := g.site.Withdraw(points)
 		again = again || tries == 1 && batch.Void()
@@ -144,8 +144,8 @@ func (n *Node) Unpatch(p omis.ProcID, list []node.Patched) error {
 	}
 }
 
-// unpatchPatience is how long Unpatch waits for threads that signals keep from leaving
-// code that was taken away.
+// unpatchPatience bounds the time for which Unpatch waits for threads that signal handlers
+// keep in removed code.
 const unpatchPatience = time.Second
 
 func (gs *grounds) commit(g *ground, b *patch.Batch) (suspended bool, err error) {
@@ -159,7 +159,7 @@ type commit struct {
 	*answer
 	ground    *ground
 	batch     *patch.Batch
-	suspended bool // the process is
+	suspended bool // the process is suspended
 }
 
 func (c *commit) do(o *owner) {
@@ -169,9 +169,8 @@ func (c *commit) do(o *owner) {
 	c.give(err)
 }
 
-// commit makes the changes of a batch. Where the process is suspended, threads stay in the
-// code that is taken away, and what it does is done when they go on: a hit that has begun
-// is not lost.
+// commit makes the changes of a batch. If the process is suspended, threads stay in removed
+// code and complete it when they continue, so that a hit that has begun is not lost.
 func (p *patcher) commit(g *ground, b *patch.Batch) error {
 	if err := p.o.enterProgram(); err != nil {
 		return err
@@ -214,7 +213,8 @@ func (p *patcher) commit(g *ground, b *patch.Batch) error {
 	return p.letOut(g)
 }
 
-// sleeper is a thread that waits for something, and can be stopped at once.
+// sleeper returns a thread that waits for something and can be stopped at once, nil if there
+// is none.
 func (p *patcher) sleeper() *thread {
 	for _, t := range p.o.tracer.threads {
 		if state, err := proc.ThreadState(t.pid, t.tid); t.kind <= stranger && err == nil && state == "S" {
@@ -224,20 +224,19 @@ func (p *patcher) sleeper() *thread {
 	return nil
 }
 
-// furnishBy has a thread map memory while the others run: less is left for when all
-// are stopped.
+// furnishBy has one thread map memory while the others run, so that less remains to do while
+// all are stopped.
 func (p *patcher) furnishBy(one *thread, g *ground, b *patch.Batch) {
 	p.o.tracer.freeze(func(t *thread) bool { return t == one })
 	defer p.o.tracer.thaw()
 	if !one.stopped() || p.o.tracer.threads[one.tid] != one || p.o.space.memory == nil || g.Gone() {
 		return
 	}
-	// Where that fails, it is tried again when all are stopped.
+	// If it fails, it is tried again when all are stopped.
 	_ = b.Furnish(patched{host{p.o}})
 }
 
-// letOut has threads of the frozen process leave stubs that nobody is led to any
-// more, and gives their room back.
+// letOut has threads of the frozen process leave retired stubs, and frees the stubs.
 func (p *patcher) letOut(g *ground) error {
 	if !g.site.Retired() {
 		return nil
@@ -251,7 +250,8 @@ func (p *patcher) letOut(g *ground) error {
 	return p.reclaim(g)
 }
 
-// standing lists the stopped threads that can go on, by where they stand.
+// standing returns the stopped threads that can continue and whose program counter is
+// selected.
 func (p *patcher) standing(where func(t *thread, pc uint64) bool) (list []*thread) {
 	for _, t := range p.o.tracer.threads {
 		if t.kind > guest || !t.stopped() || t.groupStopped() || t.inEvent() {
@@ -265,12 +265,12 @@ func (p *patcher) standing(where func(t *thread, pc uint64) bool) (list []*threa
 	return list
 }
 
-// turnPatience is how long a thread is given to get a processor. It has them for
-// itself, but for other processes.
+// turnPatience bounds the time in which a thread must get a processor. Only other processes
+// compete for it.
 const turnPatience = 50 * time.Millisecond
 
-// goOnFor lets stopped threads run for a moment, as many at a time as there are
-// processors: each gets one, however many there are. false: they do not stop again.
+// goOnFor lets stopped threads run for a moment, as many at a time as there are processors, so
+// that each gets one. It returns false if they do not stop again.
 func (p *patcher) goOnFor(d time.Duration, threads []*thread) bool {
 	for some := range slices.Chunk(threads, runtime.NumCPU()) {
 		p.takeTurns(d, some)
@@ -301,7 +301,7 @@ func (p *patcher) takeTurns(d time.Duration, threads []*thread) {
 	}
 }
 
-// reclaim gives back the room of stubs that nobody is in.
+// reclaim frees retired stubs that no thread is in.
 func (p *patcher) reclaim(g *ground) error {
 	threads, err := patched{host{p.o}}.Threads()
 	if err != nil {
@@ -325,7 +325,7 @@ func (p *patcher) reclaim(g *ground) error {
 	return nil
 }
 
-// patched is the frozen process as package patch wants to have it.
+// patched is the frozen process as package patch sees it.
 type patched struct{ host }
 
 var _ patch.Process = patched{}
@@ -344,7 +344,7 @@ func (p patched) Threads() ([]patch.Thread, error) {
 	list := make([]patch.Thread, 0, len(p.o.tracer.threads))
 	for _, t := range p.o.tracer.threads {
 		if t.kind > guest {
-			continue // it has a memory of its own
+			continue // it has memory of its own
 		}
 		var regs ptrace.Regs
 		if !t.stopped() || ptrace.GetRegs(t.tid, &regs) != nil {

@@ -9,29 +9,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stepBackAfter is how long an owner keeps its precedence after it was needed. To
-// step back at once would put it, running, at the end of the queue behind those
-// it has just woken; a moment later it sleeps, and loses no turn.
+// stepBackAfter is the time for which an owner keeps its precedence after it was needed. If it
+// gave it up at once, while running, it would be queued behind the threads that it has just
+// woken; a moment later it sleeps, and loses no turn.
 const stepBackAfter = time.Millisecond
 
-// precedence is that of an owner's thread over all ordinary threads, while it
-// wakes many of them: each would take the processor away from it before it has
-// woken the rest, and of fifty that are busy the last would go on tenths of a
-// second after the first. It takes CAP_SYS_NICE or RLIMIT_RTPRIO; without them
-// the owner has to queue.
+// precedence is the priority of an owner's thread over all ordinary threads while it wakes
+// many of them. Each of these would take the processor from it before it has woken the rest;
+// of fifty busy threads the last would continue tenths of a second after the first. It
+// requires CAP_SYS_NICE or RLIMIT_RTPRIO.
 //
-// Handlers never run with it (see newHit), nor does anything that waits for an
-// ordinary thread: begin and end enclose system calls that do not block.
+// Handlers never run with it (see newHit), nor does anything that waits for an ordinary
+// thread: begin and end enclose only system calls that do not block.
 type precedence struct {
 	thread int // the owner's thread
 
-	mu     sync.Mutex // the owner and the timer step back
+	mu     sync.Mutex // both the owner and the timer step back
 	usual  *unix.SchedAttr
 	timer  *time.Timer
 	needed bool // between begin and end
 }
 
-// begin is called by the owner. A thread that has a precedence of its own keeps it.
+// begin is called by the owner. A thread that already has a higher priority keeps it.
 func (p *precedence) begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,8 +45,8 @@ func (p *precedence) begin() {
 	if err != nil || usual.Policy != unix.SCHED_NORMAL && usual.Policy != unix.SCHED_BATCH {
 		return
 	}
-	// Threads that Go makes meanwhile, out of this one, are ordinary ones. The flag
-	// stays: to take it away again takes a privilege.
+	// Threads that Go creates from this one meanwhile are ordinary ones. The flag stays,
+	// since clearing it requires a privilege.
 	usual.Flags |= unix.SCHED_FLAG_RESET_ON_FORK
 	first := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Flags: unix.SCHED_FLAG_RESET_ON_FORK, Priority: 1}
 	if unix.SchedSetAttr(p.thread, &first, 0) == nil {
@@ -65,8 +64,7 @@ func (p *precedence) end() {
 	}
 }
 
-// expire is called by the timer, whose time may have been over just before begin
-// stopped it.
+// expire is called by the timer, which may have fired just before begin stopped it.
 func (p *precedence) expire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,8 +73,8 @@ func (p *precedence) expire() {
 	}
 }
 
-// stepBack is called by the owner before it does anything that others should not
-// wait for.
+// stepBack is called by the owner before it does anything that other threads should not wait
+// for.
 func (p *precedence) stepBack() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,13 +85,12 @@ func (p *precedence) restore() {
 	if p.usual == nil {
 		return
 	}
-	// Going back takes no privilege.
+	// Stepping back requires no privilege.
 	_ = unix.SchedSetAttr(p.thread, p.usual, 0)
 	p.usual = nil
 }
 
-// forget is called before the owner's thread ends: its number may become that of
-// another thread. That it ends at once is all the better.
+// forget is called before the owner's thread ends, because another thread may get its id.
 func (p *precedence) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,14 +13,13 @@ import (
 	"mirador/omis/linux/unwind"
 )
 
-// program is what has to be known of a process to put code into it, as of one
-// moment.
+// image is what must be known of a process to put code into it, as of one moment.
 type image struct {
 	node      *Node
 	pid       int
 	layout    *unwind.Layout
 	mapped    proc.Mappings
-	surveyors map[uint64]*patch.Surveyor // by where the code is mapped
+	surveyors map[uint64]*patch.Surveyor // by the address at which the code is mapped
 }
 
 var _ patch.Program = (*image)(nil)

@@ -24,8 +24,8 @@ const (
 // RegisterCounts: see node.Registers.
 func (n *Node) RegisterCounts() (integer, floating int) { return intRegs, fpRegs }
 
-// ReadIntRegs: see node.Registers. In a system call that the stop interrupted,
-// rax is what the kernel keeps there, as gdb shows it.
+// ReadIntRegs: see node.Registers. In a system call that the stop interrupted, rax has the
+// value that the kernel keeps there, as in gdb.
 func (n *Node) ReadIntRegs(p omis.ProcID, tid, first, count int) ([]uint64, error) {
 	if err := inFile("integer", first, count, intRegs); err != nil {
 		return nil, err
@@ -40,8 +40,8 @@ func (n *Node) ReadIntRegs(p omis.ProcID, tid, first, count int) ([]uint64, erro
 	return r.values, nil
 }
 
-// WriteIntRegs: see node.Registers. Writing the program counter gives up a
-// system call under way.
+// WriteIntRegs: see node.Registers. Writing the program counter aborts the current system
+// call.
 func (n *Node) WriteIntRegs(p omis.ProcID, tid, first int, values []uint64) error {
 	if err := inFile("integer", first, len(values), intRegs); err != nil {
 		return err
@@ -65,7 +65,7 @@ func inFile(kind string, first, count, size int) error {
 	return nil
 }
 
-// numbered are the registers in the order of their numbers.
+// numbered returns the registers in the order of their numbers.
 func numbered(r *ptrace.Regs) []*uint64 {
 	return []*uint64{
 		&r.Rax, &r.Rdx, &r.Rcx, &r.Rbx, &r.Rsi, &r.Rdi, &r.Rbp, &r.Rsp,
@@ -74,8 +74,8 @@ func numbered(r *ptrace.Regs) []*uint64 {
 	}
 }
 
-// readRegs reads the registers of a stopped thread; shown is how the program
-// would have them without us.
+// readRegs reads the registers of a stopped thread; shown is what the program would have in
+// them without the monitor.
 func (o *owner) readRegs(t *thread) (regs, shown ptrace.Regs, err error) {
 	if err := ptrace.GetRegs(t.tid, &regs); err != nil {
 		return regs, regs, o.regsError(t, err)
@@ -131,8 +131,8 @@ func (e writeInts) at(o *owner, t *thread) error {
 	return o.setRegs(t, regs, shown, now)
 }
 
-// setRegs gives a thread the registers now; regs and shown are what readRegs
-// gave. The kernel checks one after the other, so a refusal is undone.
+// setRegs sets the registers of a thread; regs and shown are the results of readRegs. The
+// kernel checks the registers one after the other, so setRegs undoes a refused change.
 func (o *owner) setRegs(t *thread, regs, shown, now ptrace.Regs) error {
 	if now.Rip == shown.Rip {
 		now.Rip = regs.Rip
@@ -150,12 +150,13 @@ func (o *owner) setRegs(t *thread, regs, shown, now ptrace.Regs) error {
 // read reads registers of a thread that is held by rendezvous.
 func (m *meeting) read(tid int, e readInts) bool {
 	if e.first+len(e.values) > len(rendezvous.Registers{}) {
-		return false // ptrace alone knows the bases of segments
+		return false // only ptrace knows the segment bases
 	}
 	return m.registers(tid, func(r *rendezvous.Registers) { copy(e.values, r[e.first:]) })
 }
 
-// write writes them. What the kernel has to check, ptrace writes.
+// write writes registers of a thread that is held by rendezvous. It refuses those that the
+// kernel must check, which ptrace writes.
 func (m *meeting) write(tid int, e writeInts) bool {
 	end := e.first + len(e.values)
 	if end > rendezvous.RIP || e.first <= rendezvous.RSP && rendezvous.RSP < end {

@@ -13,15 +13,15 @@ import (
 	"mirador/omis/node"
 )
 
-// scheduling is how the node detects that threads get and lose processors. Nobody
-// is traced or held for it: the thread has gone on when an event is told. The
-// observer stands while watches do.
+// scheduling detects that threads get and lose processors. No thread is traced or held: the
+// thread has continued when its event is reported. The observer exists while there are
+// watches.
 type scheduling struct {
 	node *Node
 
 	changing sync.Mutex // held while watches are set and cancelled
 	observer *sched.Observer
-	watching map[int]sched.Kind // what the observer was told
+	watching map[int]sched.Kind // what the observer observes
 	stop     chan struct{}
 	stopped  sync.WaitGroup
 
@@ -30,7 +30,7 @@ type scheduling struct {
 	threads map[int]omis.ProcID
 }
 
-// refreshEvery is how soon a new thread is observed.
+// refreshEvery is the interval after which a new thread is observed.
 const refreshEvery = 50 * time.Millisecond
 
 var schedulingKinds = map[sched.Kind]node.EventKind{
@@ -50,7 +50,8 @@ func kindOf(event node.EventKind) sched.Kind {
 	return 0
 }
 
-// watch begins a watch. The observer is told outside of mu, which its handler takes.
+// watch begins a watch. It calls the observer without holding mu, which the observer's handler
+// locks.
 func (s *scheduling) watch(w *watch) (cancel func() error, err error) {
 	if err := proc.Alive(w.Proc); err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func (s *scheduling) begin() error {
 	return nil
 }
 
-// keepUp looks for new threads, from time to time: none is traced.
+// keepUp checks for new threads regularly, because none is traced.
 func (s *scheduling) keepUp(stop chan struct{}) {
 	ticker := time.NewTicker(refreshEvery)
 	defer ticker.Stop()
@@ -98,7 +99,7 @@ func (s *scheduling) keepUp(stop chan struct{}) {
 			return
 		case <-ticker.C:
 			if s.changing.TryLock() {
-				// What fails shows at the next watch.
+				// The next watch returns the error.
 				_ = s.refresh()
 				s.changing.Unlock()
 			}
@@ -106,7 +107,7 @@ func (s *scheduling) keepUp(stop chan struct{}) {
 	}
 }
 
-// refresh has the observer observe just the threads that are watched.
+// refresh has the observer observe exactly the threads that are watched.
 func (s *scheduling) refresh() error {
 	if s.observer == nil {
 		return nil
@@ -187,7 +188,7 @@ func (s *scheduling) tell(e sched.Event) {
 	}
 }
 
-// holdNothing is Hit.Hold where nothing can be held.
+// holdNothing is Hit.Hold for events that hold no thread.
 func holdNothing() (release func()) { return func() {} }
 
 // close ends all watches.

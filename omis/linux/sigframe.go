@@ -11,17 +11,16 @@ import (
 	"mirador/omis/linux/ptrace"
 )
 
-// What a signal handler will return to stands on the stack, in the frame that the
-// kernel made (struct rt_sigframe): first the address of the code that ends the
-// handler, then a ucontext.
+// The place to which a signal handler returns is in a frame on the stack that the kernel made
+// (struct rt_sigframe): first the address of the code that ends the handler, then a ucontext.
 const (
 	frameAltStack = 24 // where the alternate stack begins, and its flags and size
 	frameAltSize  = 40
 	frameRIP      = 176 // where the thread was interrupted
 )
 
-// How much of a stack is looked at for such frames. What is larger is no stack but a
-// heap with stacks in it, of goroutines, say, whose signals have small ones.
+// Limits of what is searched for such frames. A larger mapping is not a stack but a heap with
+// stacks in it, for example those of goroutines, whose signals have small stacks.
 const (
 	mostStack   = 16 << 20
 	signalStack = 256 << 10
@@ -47,9 +46,9 @@ func (p patched) Held(pick func(uint64) bool) (list []uint64, err error) {
 	return list, nil
 }
 
-// interruptedAt lists those addresses that a function picks among the ones where
-// signals have interrupted a stopped thread, by its stack pointer. In place of an address in
-// one of our copies it takes the one where the thread comes out.
+// interruptedAt lists those addresses that a function picks among the ones at which signals
+// have interrupted a stopped thread. It replaces an address in a copy by the one where the
+// thread comes out.
 func (p *patcher) interruptedAt(sp uint64, mapped proc.Mappings, pick func(uint64) bool) (list []uint64, err error) {
 	const redZone, word = 128, 8
 	begin := (sp - redZone) &^ (word - 1)
@@ -75,9 +74,8 @@ func (p *patcher) interruptedAt(sp uint64, mapped proc.Mappings, pick func(uint6
 	return list, nil
 }
 
-// isFrame tells whether what is read from an address is the frame of a handler that
-// has not ended: one on an alternate stack has, as soon as the stack pointer is not
-// there any more.
+// isFrame reports whether bytes at an address are the frame of a handler that has not ended. A
+// handler on an alternate stack has ended when the stack pointer is not in that stack.
 func (p *patcher) isFrame(frame []byte, addr, sp uint64) bool {
 	le := binary.LittleEndian
 	if !p.endsHandlers(le.Uint64(frame)) {
@@ -87,10 +85,10 @@ func (p *patcher) isFrame(frame []byte, addr, sp uint64) bool {
 	return addr-begin >= size || sp-begin < size
 }
 
-// endsHandlers tells whether code makes the system call that ends a signal handler.
+// endsHandlers reports whether code makes the system call that ends a signal handler.
 func (p *patcher) endsHandlers(addr uint64) bool {
 	var code [16]byte
 	n, _ := p.o.space.memory.ReadAt(code[:], int64(addr))
-	// mov $15, %eax; syscall, however it is written
+	// mov $15, %eax; syscall, in any encoding
 	return bytes.Contains(code[:n], []byte{15, 0, 0, 0, 0x0f, 0x05})
 }

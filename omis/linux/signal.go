@@ -12,32 +12,31 @@ import (
 	"mirador/omis/node"
 )
 
-// received is a signal that a thread is held for.
+// received is a signal for which a thread is held.
 //
-// It is not held in the stop that told of the signal: taking that stop takes the
-// signal, and a monitor that dies then has stolen it. So the signal is sent once
-// more (or comes by itself, when it was a fault of the instruction), the thread
-// is let go with an interrupt pending, and the kernel stops it again before it
-// looks for signals. Held there, the thread gets its signal whatever becomes of
-// us. In exchange, a monitor killed between two system calls may leave a signal
+// The thread is not held in the stop that reported the signal: reaping that stop consumes the
+// signal, and the monitor's death would lose it. So the signal is sent again (or comes again,
+// if an instruction raised it), the thread is continued with a pending interrupt, and the
+// kernel stops it again before it looks for signals. If the monitor dies then, the thread gets
+// its signal. A monitor that is killed between two of these system calls may leave the signal
 // twice.
 type received struct {
 	signal int
 	info   ptrace.SigInfo
 }
 
-// received tells of a signal that a thread is about to get.
+// received handles a signal that a thread is about to get.
 func (tr *tracer) received(t *thread, sig int) {
 	if tr.o.lending.isOurContinue(t, sig) {
 		if t.stays(tr.o) {
-			t.asked = ptrace.Interrupt(t.tid) == nil // first, so that it goes no further
+			t.asked = ptrace.Interrupt(t.tid) == nil // first, so that the thread executes nothing
 		}
 		tr.proceed(t, 0)
 		return
 	}
 	if told := t.received; told.signal == sig {
 		t.received = received{}
-		_ = ptrace.SetSigInfo(t.tid, &told.info) // whose sender is we otherwise
+		_ = ptrace.SetSigInfo(t.tid, &told.info) // the sender would be the monitor otherwise
 		tr.pass(t, sig)
 		return
 	}
@@ -61,11 +60,11 @@ func (tr *tracer) received(t *thread, sig int) {
 	tr.putBack(t, sig)
 }
 
-// putBack makes a thread stop with its signal still to come.
+// putBack stops a thread with its signal still to come.
 func (tr *tracer) putBack(t *thread, sig int) {
 	told := received{signal: sig}
 	if ptrace.GetSigInfo(t.tid, &told.info) != nil {
-		return // killed; its end will be told
+		return // it was killed; its end will be reported
 	}
 	t.received = told
 	t.asked = ptrace.Interrupt(t.tid) == nil
@@ -76,7 +75,7 @@ func (tr *tracer) putBack(t *thread, sig int) {
 	_ = ptrace.Cont(t.tid, 0)
 }
 
-// isFault tells that an instruction raised the signal, and does so again.
+// isFault reports whether an instruction raised the signal, and will raise it again.
 func isFault(sig int, code int32) bool {
 	switch unix.Signal(sig) {
 	case unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL:
@@ -85,8 +84,8 @@ func isFault(sig int, code int32) bool {
 	return false
 }
 
-// sendAgain sends a signal with its information where the kernel lets us, which
-// it does not where it would look like one from the kernel or from a kill.
+// sendAgain sends a signal with its information if the kernel permits that; it does not if the
+// signal would look like one from the kernel or from kill.
 func sendAgain(t *thread, sig int, info ptrace.SigInfo) {
 	_, _, errno := unix.RawSyscall6(unix.SYS_RT_TGSIGQUEUEINFO, uintptr(t.pid), uintptr(t.tid), uintptr(sig), uintptr(unsafe.Pointer(&info)), 0, 0)
 	if errno != 0 {

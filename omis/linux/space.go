@@ -28,11 +28,11 @@ type space struct {
 	o *owner
 
 	memory      *os.File
-	home        resident.Home // 0: nothing there yet
+	home        resident.Home // 0 before it exists
 	arenas      []arena
-	table       map[uint64]*breakpoint // all that ever stood
+	table       map[uint64]*breakpoint // all breakpoints that ever existed
 	entries     int                    // used in the resident table
-	breakpoints map[uint64]*breakpoint // those that stand
+	breakpoints map[uint64]*breakpoint // those that exist now
 	armed       bool                   // the resident handler is installed
 	leftover    bool                   // an earlier monitor may have installed it
 	old         resident.Sigaction     // what was installed before
@@ -50,24 +50,24 @@ type arena struct {
 	next, last uint64 // free slots
 }
 
-// breakpoint is a place where an INT3 stands, or stood.
+// breakpoint is a place that has an INT3, or had one.
 type breakpoint struct {
 	addr, copy uint64
 	length     int // of the displaced instruction
 	original   byte
-	code       []byte // the displaced instruction; nil: an earlier monitor's
+	code       []byte // the displaced instruction; nil if an earlier monitor displaced it
 	entry      int    // in the resident table
-	standing   bool   // says the resident table
+	standing   bool   // as recorded in the resident table
 	watches    []*watch
-	lost       bool             // another tool has taken the INT3 out, once or more
-	runtime    *landing.Runtime // of Go, where the code is of that
+	lost       bool             // another tool has removed the INT3, once or more
+	runtime    *landing.Runtime // not nil if the code is Go
 }
 
 func (b *breakpoint) residentEntry() resident.Entry {
 	return resident.Entry{Addr: b.addr, Copy: b.copy, Original: b.original, Length: uint64(b.length), Standing: b.standing}
 }
 
-// restore takes an INT3 out, if it is there.
+// restore removes an INT3 if it is there.
 func restore(memory *os.File, b *breakpoint) {
 	var now [1]byte
 	if _, err := memory.ReadAt(now[:], int64(b.addr)); err == nil && now[0] == int3 {
@@ -75,7 +75,7 @@ func restore(memory *os.File, b *breakpoint) {
 	}
 }
 
-// plant makes a breakpoint stand at addr.
+// plant makes a breakpoint at addr.
 func (s *space) plant(addr uint64) (*breakpoint, error) {
 	if b := s.breakpoints[addr]; b != nil {
 		if s.stands(b) {
@@ -90,7 +90,7 @@ func (s *space) plant(addr uint64) (*breakpoint, error) {
 		return nil, err
 	}
 	if b := s.breakpoints[addr]; b != nil {
-		return b, nil // the jump there has become one
+		return b, nil // the jump there was replaced by a breakpoint
 	}
 	if s.o.patcher.isPatched(addr, addr+1) {
 		return nil, omis.Errorf(omis.UnsupportedService, "no breakpoint can stand at %#x: code that was put into the program stands there", addr)
@@ -132,21 +132,21 @@ func (s *space) stand(b *breakpoint) error {
 	return nil
 }
 
-// tellWarden tells the warden of a breakpoint that is about to stand.
+// tellWarden tells the warden of a breakpoint that is about to be written.
 func (s *space) tellWarden(b *breakpoint) error {
 	return s.o.node.warden.Plant(s.o.proc.PID, b.addr, warden.Patch{
 		Standing: []byte{int3}, Displaced: []byte{b.original}, Mark: s.home.Mark(b.entry),
 	})
 }
 
-// enroll says in the resident table whether a breakpoint stands, to whoever comes after
-// us: before its INT3 is written, and after it was taken out.
+// enroll records in the resident table whether a breakpoint exists, for a later monitor:
+// before its INT3 is written, and after it was removed.
 func (s *space) enroll(b *breakpoint, standing bool) error {
 	b.standing = standing
 	return s.write(s.home.Entry(b.entry), b.residentEntry().Encode())
 }
 
-// settleIn opens the memory and puts the process under the warden's guard.
+// settleIn opens the memory, and has the warden guard the process.
 func (s *space) settleIn() error {
 	if s.memory != nil {
 		return nil
@@ -188,11 +188,11 @@ func (s *space) makeReady(maps proc.Mappings, addr uint64) (*breakpoint, error) 
 	m, _ := maps.At(addr)
 	runtime, err := s.o.node.codes.Runtime(s.o.proc.PID, m, addr)
 	if err != nil {
-		runtime = nil // the code is of no file: Go has none of that kind
+		runtime = nil // the code is of no file, so it is not Go
 	}
 	b := &breakpoint{runtime: runtime, addr: addr, copy: slot.next, length: c.Length, original: code[0], code: code[:c.Length], entry: s.entries}
 	if former := s.table[addr]; former != nil {
-		b.entry = former.entry // other code has been loaded there meanwhile
+		b.entry = former.entry // other code was loaded there meanwhile
 	}
 	if err := s.enter(b, c.Code); err != nil {
 		return nil, err
@@ -201,8 +201,7 @@ func (s *space) makeReady(maps proc.Mappings, addr uint64) (*breakpoint, error) 
 	return b, nil
 }
 
-// enter writes the copy, the entry, and then the count that makes the entry
-// valid.
+// enter writes the copy, the entry, and then the count that makes the entry valid.
 func (s *space) enter(b *breakpoint, copied []byte) error {
 	if b.entry >= resident.MaxEntries {
 		return omis.Errorf(omis.NoMemory, "process %d has had %d breakpoints, there is no room for more", s.o.proc.PID, b.entry)
@@ -224,8 +223,7 @@ func (s *space) enter(b *breakpoint, copied []byte) error {
 	return nil
 }
 
-// unpatched is code with the original bytes where breakpoints, jumps and patches of
-// ours stand.
+// unpatched returns code with the original bytes at breakpoints, jumps and patches.
 func (s *space) unpatched(addr uint64, code []byte) []byte {
 	if s.o.meeting.site != nil {
 		s.o.meeting.site.Unpatched(addr, code)
@@ -241,8 +239,8 @@ func (s *space) unpatched(addr uint64, code []byte) []byte {
 	return code
 }
 
-// uproot takes the INT3 of a breakpoint away. Its copy and its table entry stay:
-// a thread may just have run into it.
+// uproot removes the INT3 of a breakpoint. Its copy and its table entry stay, since a thread
+// may just have run into it.
 func (s *space) uproot(b *breakpoint) error {
 	if !s.stands(b) {
 		s.forgetBreakpoint(b)
@@ -261,24 +259,24 @@ func (s *space) uproot(b *breakpoint) error {
 	return nil
 }
 
-// stands tells whether the INT3 is still there: the program may have unmapped
-// the code, and mapped other code in its place.
+// stands reports whether the INT3 is still there: the program may have unmapped the code, and
+// mapped other code in its place.
 func (s *space) stands(b *breakpoint) bool {
 	var now [1]byte
 	_, err := s.memory.ReadAt(now[:], int64(b.addr))
 	return err == nil && now[0] == int3
 }
 
-// forgetBreakpoint takes one off the books whose code has gone.
+// forgetBreakpoint removes a breakpoint whose code was unmapped.
 func (s *space) forgetBreakpoint(b *breakpoint) {
 	delete(s.breakpoints, b.addr)
 	b.watches = nil
-	// A warden that cannot be told finds no INT3 there.
+	// If this fails, the warden finds no INT3 there.
 	_ = s.o.node.warden.Clear(s.o.proc.PID, b.addr)
-	_ = s.enroll(b, false) // what cannot be written has ended
+	_ = s.enroll(b, false) // a write fails only if the program has ended
 }
 
-// vacate forgets a memory that has ceased to be, by execve or the process's end.
+// vacate forgets a memory that execve or the process's end has freed.
 func (s *space) vacate() {
 	for _, b := range s.breakpoints {
 		for _, w := range b.watches {
@@ -288,7 +286,7 @@ func (s *space) vacate() {
 	s.o.meeting.end()
 	s.o.node.grounds.forget(s.o.proc)
 	if s.memory != nil {
-		// A warden that cannot be told finds that memory gone by itself.
+		// If this fails, the warden finds that the memory does not exist.
 		_ = s.o.node.warden.Drop(s.o.proc.PID)
 		s.memory.Close()
 	}
@@ -304,14 +302,14 @@ func (s *space) write(addr uint64, b []byte) error {
 }
 
 func (s *space) memoryError(addr uint64, err error) error {
-	// A memory without users reads and writes as an empty file.
+	// The memory of an ended program reads and writes as an empty file.
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return ended(s.o.proc.PID)
 	}
 	return omis.Errorf(omis.OSError, "cannot access address %#x of process %d: %v", addr, s.o.proc.PID, unwrapPath(err))
 }
 
-// unwrapPath leaves out the file name, which says nothing to a user.
+// unwrapPath removes the file name, which means nothing to a user.
 func unwrapPath(err error) error {
 	if e, ok := err.(*os.PathError); ok {
 		return e.Err

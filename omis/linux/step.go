@@ -16,23 +16,22 @@ type steps struct {
 	o        *owner
 	stepping bool      // the process is prepared for steps
 	looks    []*thread // threads whose next instruction is to be examined before their next step
-	finished []*watch  // watches of the monitor's own that are to be taken away
+	finished []*watch  // internal watches that are to be removed
 }
 
-// stepper is what single steps ask to be kept of a thread.
+// stepper is the state of a thread that single steps need.
 //
-// A thread that is stepped when the monitor dies gets a SIGTRAP of its own, which
-// is for the resident handler to swallow: it is installed for steps as it is for
-// breakpoints.
+// If the monitor dies, a thread that is being stepped gets a SIGTRAP, which the resident
+// handler swallows: it is installed for steps as for breakpoints.
 type stepper struct {
-	used   bool // the thread was stepped: a step's signal may be to come
-	looked bool // what its next instruction calls for was done
+	used   bool // the thread was stepped, and the signal of a step may still come
+	looked bool // its next instruction was examined
 	pushes bool // the next instruction stores the flags
 	popped bool // it has loaded the flags while it was stepped
 	over   *over
 }
 
-// over is a call that EventSteppedOver takes for one instruction.
+// over is a call that EventSteppedOver counts as one instruction.
 type over struct {
 	back     *watch // on the return address
 	returned bool
@@ -42,8 +41,8 @@ func isStep(kind node.EventKind) bool {
 	return kind == node.EventStepped || kind == node.EventSteppedOver
 }
 
-// steps tells whether a thread is to run for one instruction only. In a call
-// that is to be stepped over it runs freely, unless somebody else counts steps.
+// wants reports whether a thread is to run for only one instruction. In a call that is stepped
+// over it runs freely, unless another watch counts its steps.
 func (s *steps) wants(t *thread) bool {
 	if !s.stepping {
 		return false
@@ -51,7 +50,7 @@ func (s *steps) wants(t *thread) bool {
 	return s.o.events.concerned(node.EventStepped, t) || t.stepper.over == nil && s.o.events.concerned(node.EventSteppedOver, t)
 }
 
-// prepareSteps makes the process able to survive steps without us.
+// prepareSteps makes the process able to survive the monitor's death during steps.
 func (s *steps) prepareSteps() error {
 	if s.stepping {
 		return nil
@@ -87,12 +86,12 @@ func (s *steps) endSteps() {
 	}
 	s.takeAway()
 	s.stepping = false
-	// The word may stay when it cannot be written: nobody else traps.
+	// If the word cannot be written it may stay: no other thread traps.
 	_ = s.o.space.write(s.o.space.home.Stepping(), word(0))
 }
 
-// step lets a thread run for one instruction, after a look at it, which is not
-// for the middle of another event: the thread waits for chores.
+// step continues a thread for one instruction. Before that the instruction is examined, which
+// must not be done in the middle of another event, so the thread waits for chores.
 func (s *steps) step(t *thread, sig int) {
 	if sig == 0 && !t.stepper.looked {
 		ptrace.Reap(t.tid)
@@ -101,7 +100,7 @@ func (s *steps) step(t *thread, sig int) {
 		return
 	}
 	if sig != 0 {
-		t.stepper.pushes = false // a handler's first instruction is next
+		t.stepper.pushes = false // the next instruction is the first of a handler
 	}
 	t.stepper.looked = false
 	t.stepper.used = true
@@ -109,7 +108,7 @@ func (s *steps) step(t *thread, sig int) {
 	_ = ptrace.Step(t.tid, sig)
 }
 
-// lookAhead looks at the instructions of threads that are to step.
+// lookAhead examines the instructions of threads that are to step.
 func (s *steps) lookAhead() {
 	for len(s.looks) > 0 {
 		t := s.looks[0]
@@ -141,12 +140,12 @@ func (s *steps) look(t *thread) {
 	if length == 0 || t.stepper.over != nil || !s.o.events.concerned(node.EventSteppedOver, t) {
 		return
 	}
-	// Where no breakpoint can stand behind the call, it is stepped into.
+	// If no breakpoint is possible after the call, it is stepped into.
 	_ = s.stepOver(t, shown.Rip+uint64(length), shown.Rsp)
 }
 
-// midway tells that pc is in a copy, but not at its beginning: the displaced
-// instruction shown has not ended.
+// midway reports whether pc is in a copy, but not at its beginning: the displaced instruction
+// has not ended.
 func (s *steps) midway(pc, shown uint64) bool {
 	b := s.o.space.table[shown]
 	return s.o.space.inArena(pc) && (b == nil || b.copy != pc)
@@ -158,16 +157,14 @@ const (
 	trapFlag  = 0x100
 )
 
-// is tells whether code begins with an instruction of one byte, or with the
-// form of it for 16 bits.
+// is reports whether code begins with an instruction of one byte, or with its 16-bit form.
 func is(code []byte, opcode byte) bool {
 	const operandSize = 0x66
 	return len(code) > 1 && (code[0] == opcode || code[0] == operandSize && code[1] == opcode)
 }
 
-// clearFlag takes the trap flag away from a thread that is not to step any more.
-// The kernel does so where it knows that it set the flag; after a popf it takes
-// it for the program's.
+// clearFlag clears the trap flag of a thread that is not to step any more. The kernel clears
+// it if it knows that it has set the flag; after a popf it believes that the program did.
 func (t *thread) clearFlag() {
 	if !t.stepper.popped {
 		return
@@ -176,13 +173,12 @@ func (t *thread) clearFlag() {
 	var regs ptrace.Regs
 	if ptrace.GetRegs(t.tid, &regs) == nil && regs.Eflags&trapFlag != 0 {
 		regs.Eflags &^= trapFlag
-		_ = ptrace.SetRegs(t.tid, &regs) // it was killed otherwise
+		_ = ptrace.SetRegs(t.tid, &regs) // it fails only if the thread was killed
 	}
 }
 
-// stepOver waits for a thread to come back from a call: to a place, with the
-// stack pointer no lower than before. Deeper calls of the same function come
-// back lower.
+// stepOver waits until a thread returns from a call to a place, with a stack pointer not lower
+// than before. Deeper calls of the same function return with a lower one.
 func (s *steps) stepOver(t *thread, back, sp uint64) error {
 	v := new(over)
 	v.back = &watch{
@@ -201,8 +197,8 @@ func (s *steps) stepOver(t *thread, back, sp uint64) error {
 	return nil
 }
 
-// tellReturn is called after a breakpoint's watches were, one of which may have
-// been the end of a call that was stepped over.
+// tellReturn is called after the watches of a breakpoint were called, one of which may have
+// found the end of a call that is stepped over.
 func (s *steps) tellReturn(t *thread, addr uint64) {
 	if t.stepper.over == nil || !t.stepper.over.returned {
 		return
@@ -211,7 +207,7 @@ func (s *steps) tellReturn(t *thread, addr uint64) {
 	s.tellStep(node.EventSteppedOver, t, addr)
 }
 
-// endOver has the breakpoint behind a call taken away.
+// endOver has the breakpoint after a call removed.
 func (s *steps) endOver(t *thread) {
 	if v := t.stepper.over; v != nil {
 		t.stepper.over = nil
@@ -219,27 +215,28 @@ func (s *steps) endOver(t *thread) {
 	}
 }
 
-// takeAway ends watches of our own that have done their work.
+// takeAway removes internal watches that are done.
 func (s *steps) takeAway() {
 	for len(s.finished) > 0 {
 		w := s.finished[0]
 		s.finished = s.finished[1:]
-		// What cannot be written any more has ended, or the warden restores it.
+		// If the write fails, the program has ended or the warden restores the byte.
 		_ = s.o.events.unwatch(w)
 	}
 }
 
-// stepped deals with the SIGTRAP of a single step; false: it is none.
+// stepped handles the SIGTRAP of a single step, and returns false if the signal is another
+// one.
 func (s *steps) stepped(t *thread) bool {
 	if !t.stepper.used {
 		return false
 	}
 	var info ptrace.SigInfo
 	if ptrace.GetSigInfo(t.tid, &info) != nil {
-		return true // killed; its end will be told
+		return true // it was killed; its end will be reported
 	}
 	const afterCall, afterStep = 1, 2 // TRAP_BRKPT, TRAP_TRACE
-	// The third is the stop at the first instruction of a signal handler.
+	// The third is that of the stop at the first instruction of a signal handler.
 	if info.Code != afterCall && info.Code != afterStep && info.Code != int32(unix.SIGTRAP) {
 		return false
 	}
@@ -253,8 +250,8 @@ func (s *steps) stepped(t *thread) bool {
 	return true
 }
 
-// stepEnded tells that a thread has executed an instruction, unless it is still
-// on its way through the copy of a displaced one.
+// stepEnded reports an executed instruction, unless the thread is still in the copy of a
+// displaced one.
 func (s *steps) stepEnded(t *thread) {
 	if !s.stepping || t.kind != member {
 		return
@@ -278,8 +275,8 @@ func (s *space) inArena(pc uint64) bool {
 	return s.o.meeting.site != nil && s.o.meeting.site.Contains(pc)
 }
 
-// hideFlag clears the trap flag in the flags that a stepped thread has just
-// stored: it is ours, and would raise a signal when they are loaded again.
+// hideFlag clears the trap flag in the flags that a stepped thread has just stored: the
+// monitor has set it, and it would raise a signal when the flags are loaded again.
 func (s *steps) hideFlag(t *thread) {
 	var regs ptrace.Regs
 	var b [1]byte

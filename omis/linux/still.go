@@ -14,17 +14,17 @@ import (
 	"mirador/omis/linux/ptrace"
 )
 
-// A process that is lent stands still by SIGSTOP, under the warden's guard, who
-// sets it going should we die. The SIGCONT that ends it is nothing the program
-// need hear of: it carries a mark, and is taken from the thread that would get it.
+// A lent process is stopped by SIGSTOP. The warden continues it if the monitor dies. The
+// program does not see the SIGCONT that ends this: it has a mark, and the thread that would
+// receive it does not get it.
 
 // queued is SI_QUEUE, the code of a signal that carries a value.
 const queued = -1
 
-// continueMark is the value that our SIGCONT carries.
+// continueMark is the value of the monitor's SIGCONT.
 const continueMark = 0x6d697261646f72
 
-// marked is the information that comes with our SIGCONT.
+// marked returns the information that is sent with the monitor's SIGCONT.
 func marked() *unix.Siginfo {
 	var raw [unsafe.Sizeof(unix.Siginfo{})]byte
 	const code, sender, value = 8, 16, 24 // offsets in a siginfo_t
@@ -42,7 +42,7 @@ func isMarked(info *ptrace.SigInfo) bool {
 	return info.Code == queued && binary.NativeEndian.Uint64(raw[value:]) == continueMark
 }
 
-// holdStill sends the frozen process a SIGSTOP, unless it was stopped before.
+// holdStill sends SIGSTOP to the frozen process, unless it was stopped before.
 func (d *lending) holdStill(l *loan) error {
 	if l.byOthers {
 		return nil
@@ -69,7 +69,7 @@ func (d *lending) moveOn(l *loan) {
 		return
 	}
 	d.endStop()
-	// A warden that cannot be told finds the process running.
+	// If this fails, the warden finds the process running.
 	d.unguard(l)
 }
 
@@ -78,12 +78,11 @@ func (d *lending) unguard(l *loan) {
 	l.guarded.Close()
 }
 
-// endStop ends the group-stop of a frozen process. No thread executes anything
-// of its program.
+// endStop ends the group-stop of a frozen process. No thread executes anything of its program.
 func (d *lending) endStop() {
 	fd, err := openProcess(d.o.proc)
 	if err != nil {
-		return // it has ended
+		return // the process has ended
 	}
 	defer unix.Close(fd)
 	d.continued = false
@@ -98,8 +97,8 @@ func (d *lending) endStop() {
 	d.swallowContinue()
 }
 
-// swallowContinue has a thread take the signal from the process's queue, one that
-// does not block it. An interrupt would stop the thread before it looks there.
+// swallowContinue has a thread that does not block the signal take it from the process's
+// queue. The thread is not interrupted, because that would stop it before it looks there.
 func (d *lending) swallowContinue() {
 	cont := proc.SignalBit(unix.SIGCONT)
 	for _, t := range d.o.tracer.threads {
@@ -110,7 +109,7 @@ func (d *lending) swallowContinue() {
 		for !d.continued && d.o.tracer.threads[t.tid] == t && t.stopped() {
 			s, err := proc.ReadStatus(d.o.proc.PID)
 			if err != nil || s.Shared&cont == 0 {
-				return // it was discarded
+				return // the kernel discarded it
 			}
 			t.stop = running
 			_ = ptrace.Cont(t.tid, 0)
@@ -122,8 +121,8 @@ func (d *lending) swallowContinue() {
 	}
 }
 
-// isOurContinue tells whether the signal that a thread is stopped for ends a
-// group-stop of ours. It is not passed on.
+// isOurContinue reports whether the signal that a thread is stopped for is the monitor's
+// SIGCONT, which is not passed on.
 func (d *lending) isOurContinue(t *thread, sig int) bool {
 	if sig != int(unix.SIGCONT) {
 		return false
@@ -136,8 +135,8 @@ func (d *lending) isOurContinue(t *thread, sig int) bool {
 	return true
 }
 
-// welcome takes a restored process over, which stands still by CRIU's doing: it
-// is stopped as Stop stops, so that Continue sets it going.
+// welcome takes over a restored process, which CRIU has stopped. It is then stopped as by
+// Stop, so that Continue continues it.
 type welcome struct {
 	*answer
 	stays bool // stopped by job control

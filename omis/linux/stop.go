@@ -6,8 +6,8 @@ import (
 	"mirador/omis/node"
 )
 
-// halts owns which threads stay stopped for Stop and Suspend. The rest of it is in the
-// threads.
+// halts records which threads stay stopped by Stop and Suspend, together with halted and
+// pauses of each thread.
 type halts struct {
 	o      *owner
 	halted bool // all threads, by Stop, or because the process has not been continued yet
@@ -54,7 +54,7 @@ func (h *halts) prepareStop(tids []int) error {
 	return h.known(tids)
 }
 
-// known refuses threads that are none of the process's.
+// known returns an error for threads that the process does not have.
 func (h *halts) known(tids []int) error {
 	for _, tid := range tids {
 		if t := h.o.tracer.threads[tid]; t == nil || t.kind != member {
@@ -64,7 +64,7 @@ func (h *halts) known(tids []int) error {
 	return nil
 }
 
-// bringToRest waits until all threads have stopped that are to.
+// bringToRest stops the selected threads and waits for them.
 func (h *halts) bringToRest(toRest func(*thread, *owner) bool) error {
 	among := func(t *thread) bool { return toRest(t, h.o) }
 	h.o.tracer.interruptAll(among)
@@ -107,9 +107,8 @@ func (h *halts) unhalt(tids []int) error {
 	return nil
 }
 
-// goOn is called when less keeps threads than before. Where nothing is left that
-// the process has to be traced for, its threads go on untraced, without being
-// stopped once more for that.
+// goOn is called when fewer reasons keep threads than before. If nothing needs tracing any
+// more, the process is released without another stop.
 func (h *halts) goOn() {
 	if h.o.needsTracing() {
 		h.o.tracer.resumeAll()
@@ -128,8 +127,8 @@ func (h *halts) allHalted() map[*thread]bool {
 	return halted
 }
 
-// markHalted notes who is to stay stopped. The process as a whole being stopped,
-// some threads going on makes the others stopped one by one.
+// markHalted records which threads are to stay stopped. If the whole process is stopped and
+// some threads continue, the others are stopped one by one.
 func (h *halts) markHalted(tids []int, halted bool) {
 	if len(tids) == 0 {
 		h.halted = halted

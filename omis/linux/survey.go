@@ -11,7 +11,7 @@ import (
 	"mirador/omis/linux/rendezvous"
 )
 
-// survey finds out whether a jump can stand at an address.
+// survey returns how a jump can be written at an address, or an error.
 func (m *meeting) survey(addr uint64) (rendezvous.Plan, error) {
 	layout, err := m.o.node.images.Layout(m.o.proc.PID)
 	if err != nil {
@@ -49,11 +49,10 @@ func (m *meeting) survey(addr uint64) (rendezvous.Plan, error) {
 
 func refuse(addr uint64, why string) error { return &rendezvous.Refusal{Addr: addr, Why: why} }
 
-// checkText compares the function with its file, as far as it is not patched by us:
-// the uprobes of others do not go together with jumps. And it looks at what else
-// the module has: branches may lead into the middle of
-// what is to be displaced: those of its own function the survey has seen; functions
-// written in assembler have entries in the middle of others, too.
+// checkText compares the function with its file, apart from the monitor's own changes, since
+// jumps do not work together with uprobes of other tools. It also checks whether branches of
+// other functions of the module lead into the middle of what is to be displaced: functions
+// written in assembler have entries in the middle of others.
 func (m *meeting) checkText(plan *rendezvous.Plan, function rendezvous.Function) error {
 	mapped, err := proc.Maps(m.o.proc.PID)
 	if err != nil {
@@ -85,9 +84,9 @@ func (m *meeting) checkText(plan *rendezvous.Plan, function rendezvous.Function)
 	return nil
 }
 
-// clearWay sees to it that no thread of the frozen process comes back to the middle of
-// what is to be displaced: those that stand there go on in the copy; a signal
-// handler's return cannot be changed.
+// clearWay makes sure that no thread of the frozen process comes to the middle of what is to
+// be displaced. Threads there are moved to the copy; it returns an error if a signal handler
+// will return there.
 func (m *meeting) clearWay(plan rendezvous.Plan) error {
 	if plan.Whole() {
 		return nil
@@ -116,9 +115,9 @@ func (m *meeting) clearWay(plan rendezvous.Plan) error {
 	return nil
 }
 
-// leadsInto tells whether execution at an address is, or comes at once, in the
-// middle of what is to be displaced: directly, from the copy of an instruction of it, or
-// from a patch that was taken away and is not left yet.
+// leadsInto reports whether execution at an address is, or comes at once, in the middle of
+// what is to be displaced: directly, from the copy of one of the instructions, or from a
+// removed patch that threads have not left yet.
 func (m *meeting) leadsInto(plan *rendezvous.Plan, addr uint64) bool {
 	if plan.Inside(addr) {
 		return true
@@ -129,7 +128,7 @@ func (m *meeting) leadsInto(plan *rendezvous.Plan, addr uint64) bool {
 		}
 	}
 	if place, ok := m.site.PlaceOf(addr); ok && place == plan.Addr {
-		return false // that copy has all of it
+		return false // that copy has all of the instructions
 	}
 	if !m.o.space.inArena(addr) {
 		return false

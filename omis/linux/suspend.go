@@ -9,8 +9,7 @@ import (
 
 var _ node.Suspender = (*Node)(nil)
 
-// Suspend: see node.Suspender. An empty list of threads means all of them, those
-// to come included.
+// Suspend: see node.Suspender.
 func (n *Node) Suspend(p omis.ProcID, tids []int) error {
 	c := suspendThreads{newAnswer(), tids}
 	return n.owners.ask(p, c, c.answer)
@@ -61,7 +60,7 @@ func (h *halts) unsuspend(tids []int) error {
 	if len(tids) == 0 {
 		return h.unsuspendAll()
 	}
-	// A thread may be named twice, and must then be suspended twice.
+	// A thread that is named twice must be suspended twice.
 	left := make(map[int]int, len(tids))
 	for _, tid := range tids {
 		t := h.o.tracer.threads[tid]

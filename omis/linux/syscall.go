@@ -9,31 +9,31 @@ import (
 	"mirador/omis/node"
 )
 
-// systemCall is a call of the kernel that a thread is in.
+// systemCall is a system call that a thread is in.
 type systemCall struct {
-	known  bool // its entry was seen
+	known  bool // its entry was observed
 	number int
 	args   [6]uint64
 }
 
-// otherCall is the number of calls of 32-bit code, whose own numbers mean something else.
+// otherCall is the number for calls of 32-bit code, whose numbers have other meanings.
 const otherCall = -1
 
 func isSystemCall(kind node.EventKind) bool {
 	return kind == node.EventSysCallStarted || kind == node.EventSysCallEnded
 }
 
-// callsMatter tells whether a thread's system calls are watched.
+// callsMatter reports whether a thread's system calls are watched.
 func (e *events) callsMatter(t *thread) bool {
 	return e.concerned(node.EventSysCallStarted, t) || e.concerned(node.EventSysCallEnded, t)
 }
 
-// atSystemCall deals with a stop at the entry to or the exit from a system call.
+// atSystemCall handles a stop at the entry to or the exit from a system call.
 func (e *events) atSystemCall(t *thread) {
 	t.stop, e.o.tracer.busy = callStop, true
 	var info ptrace.SyscallInfo
 	if ptrace.GetSyscallInfo(t.tid, &info) != nil {
-		return // killed; its end will be told
+		return // it was killed; its end will be reported
 	}
 	switch info.Op {
 	case ptrace.SyscallEntry:
@@ -49,7 +49,7 @@ func (e *events) atSystemCall(t *thread) {
 			e.tellCall(node.EventSysCallStarted, t, 0)
 		}
 	case ptrace.SyscallExit:
-		// A new thread comes out of the call that made it, which it never made.
+		// A new thread returns from the call of its creator, which it has not made itself.
 		if !t.atAbandoned(&info) && t.call.known {
 			var ended bool
 			if t.call, ended = t.interrupted.ends(interruptedCall{t.call, info.SP, info.IP}, info.Result()); ended {
@@ -66,14 +66,14 @@ func (e *events) atSystemCall(t *thread) {
 	e.o.tracer.settle(t)
 }
 
-// isRestart tells that a system call has not ended but been interrupted, to be
-// made again when the signal or stop that interrupted it is dealt with.
+// isRestart reports whether a system call was interrupted and will be made again, when the
+// signal or stop that interrupted it was handled.
 func isRestart(result int64) bool {
 	const first, last = -516, -512 // ERESTARTSYS to ERESTART_RESTARTBLOCK
 	return result >= first && result <= last && unix.Errno(-result) != 515
 }
 
-// tellCall fires an event of a system call.
+// tellCall calls the handlers of an event of a system call.
 func (e *events) tellCall(kind node.EventKind, t *thread, result int64) {
 	if t.kind != member {
 		return

@@ -6,7 +6,7 @@ import (
 	"mirador/omis/linux/ptrace"
 )
 
-// stopKind says in which kind of ptrace-stop a thread is.
+// stopKind is the kind of ptrace-stop that a thread is in.
 type stopKind uint8
 
 const (
@@ -16,61 +16,61 @@ const (
 	groupStop          // interrupted while in a group-stop
 	hitStop            // at a breakpoint, already moved to the copy
 	eventStop          // inside clone, fork, vfork or execve
-	callStop           // behind a system call
+	callStop           // after a system call
 	entryStop          // before a system call
-	exitStop           // at its end, where it executes nothing more
+	exitStop           // at its end; it executes nothing more
 )
 
-// thread is a tracee. Its owner's goroutine alone uses it.
+// thread is a tracee. It belongs to its owner's goroutine.
 type thread struct {
 	tid  int
-	pid  int // of its process: the owner's, but for a child that shares its memory
+	pid  int // of its process, which is the owner's unless it is a child
 	kind role
 
-	parent  int     // the thread that created it, where that was seen
-	waiting *thread // the parent that waits until this offspring is let go
+	parent  int     // the thread that created it, 0 if that is not known
+	waiting *thread // the parent that waits until this child is released
 
 	stop stopKind
 
-	holds     int    // handlers that keep it (Hit.Hold)
-	newborn   bool   // one of the holds is that of its birth
+	holds     int    // number of handlers that keep it (Hit.Hold)
+	newborn   bool   // one of the holds is for its birth
 	halted    bool   // by Stop
-	pauses    int    // by Suspend, besides those of all threads; negative: resumed from those
-	asked     bool   // PTRACE_INTERRUPT was sent, its stop is still to come
-	unblocked bool   // SIGTRAP was blocked, and is to be again
-	mask      uint64 // the signals blocked since then, as long as the program leaves it at that
+	pauses    int    // by Suspend, added to those of all threads; negative if it was resumed from those
+	asked     bool   // PTRACE_INTERRUPT was sent, and its stop is still to come
+	unblocked bool   // SIGTRAP was blocked, and is to be blocked again
+	mask      uint64 // the signals it has blocked since then, unless the program sets others
 	atHit     uint64 // the signals blocked at its last hit
-	checked   bool   // the handler was found in place after its first hit
-	regroup   bool   // was taken out of a group-stop
-	deferred  bool   // waits for the end of the round, see owner.round
+	checked   bool   // the handler was found installed after its first hit
+	regroup   bool   // it was taken out of a group-stop
+	deferred  bool   // it waits for the end of the round, see tracer.endRound
 
 	served uint8  // hits in this round
-	round  uint64 // the round that served counts in
+	round  uint64 // the round in which served counts
 
-	injection   *injection  // the system call it is making for us, or was to make
+	injection   *injection  // the system call that it makes for the monitor, or has yet to make
 	options     int         // of ptrace, besides ptrace.Options
-	received    received    // the signal it is held for
-	call        systemCall  // the one it is in, while those are watched
-	interrupted interrupted // calls that were, and are told once
-	fresh       bool        // it executes another program, and is inside execve yet
+	received    received    // the signal for which it is held
+	call        systemCall  // its current one, while system calls are watched
+	interrupted interrupted // calls that were interrupted, and are reported once
+	fresh       bool        // it executes another program, and is still inside execve
 	stepper     stepper
 }
 
-// role is what a tracee is to its owner.
+// role is the relation of a tracee to its owner.
 type role uint8
 
 const (
 	member    role = iota // a thread of the process
-	stranger              // one of the process that is not observed any more (LetGo)
-	guest                 // a vfork child: it shares the memory, its hits are nobody's
-	offspring             // a fork child that awaits its first stop, to be cleaned and let go
-	emigrant              // a guest that has executed a program of its own, and awaits a stop before it
+	stranger              // a thread of the process that is not observed any more (LetGo)
+	guest                 // a vfork child, which shares the memory; its hits are not reported
+	offspring             // a fork child before its first stop, after which it is cleaned and released
+	emigrant              // a guest that has executed a program, before its first stop in it
 )
 
-// isHalted tells whether Stop keeps it.
+// isHalted reports whether Stop keeps the thread stopped.
 func (t *thread) isHalted(o *owner) bool { return t.kind == member && (t.halted || o.halts.halted) }
 
-// isPaused tells whether Suspend keeps it.
+// isPaused reports whether Suspend keeps the thread stopped.
 func (t *thread) isPaused(o *owner) bool { return t.kind == member && o.halts.pauses+t.pauses > 0 }
 
 func (t *thread) stopped() bool { return t.stop > listening }
@@ -79,14 +79,14 @@ func (t *thread) stopped() bool { return t.stop > listening }
 // make no system call for us.
 func (t *thread) inEvent() bool { return t.stop == eventStop || t.stop == exitStop }
 
-// groupStopped tells whether a stopped thread takes part in a group-stop: it executes
-// nothing of its program, even where it has left that for a system call of ours.
+// groupStopped reports whether a stopped thread takes part in a group-stop. It executes
+// nothing of its program then, even if it has left the group-stop for a call for the monitor.
 func (t *thread) groupStopped() bool { return t.stop == groupStop || t.regroup }
 
-// stays tells whether something stands on the thread that keeps it stopped.
+// stays reports whether something keeps the thread stopped.
 func (t *thread) stays(o *owner) bool {
 	if t.stop == exitStop {
-		return o.ending.last == t // what else keeps threads must not keep them from ending
+		return o.ending.last == t // nothing else may keep a thread from ending
 	}
 	if o.tracer.frozen > 0 || t.holds > 0 || t.makesCall() {
 		return true
@@ -94,9 +94,9 @@ func (t *thread) stays(o *owner) bool {
 	return t.isHalted(o) || t.isPaused(o)
 }
 
-// settle is called when a stop has been dealt with: the thread goes on, or the
-// stop is taken so that the kernel does not tell it again. A child that is to be let go
-// can be so anywhere but inside of an event.
+// settle is called when a stop was handled: the thread continues, or the stop is reaped so
+// that the kernel does not report it again. A child that is to be released can be released
+// anywhere except inside an event.
 func (tr *tracer) settle(t *thread) {
 	switch {
 	case t.makesCall() || t.kind < offspring && t.stays(tr.o):
@@ -110,8 +110,7 @@ func (tr *tracer) settle(t *thread) {
 	}
 }
 
-// resume lets a stopped thread go on. ESRCH means that it was killed meanwhile;
-// its end will be told.
+// resume continues a stopped thread. ESRCH means that it was killed; its end will be reported.
 func (tr *tracer) resume(t *thread) {
 	switch {
 	case !t.stopped():
@@ -123,7 +122,7 @@ func (tr *tracer) resume(t *thread) {
 		_ = ptrace.Listen(t.tid)
 	default:
 		if t.regroup {
-			// It left its group-stop for a system call of ours, and has to go back.
+			// It left its group-stop for a call for the monitor, and has to return to it.
 			t.regroup = false
 			t.asked = ptrace.Interrupt(t.tid) == nil
 		}
@@ -131,11 +130,11 @@ func (tr *tracer) resume(t *thread) {
 	}
 }
 
-// proceed lets a stopped thread run, as far as what is watched asks for.
+// proceed continues a stopped thread up to the next stop that a watch needs.
 func (tr *tracer) proceed(t *thread, sig int) {
 	switch {
 	case t.fresh:
-		// Inside execve it can make no system calls for us, behind it it can.
+		// Inside execve the thread can make no calls for the monitor; after it, it can.
 		t.stop = running
 		_ = ptrace.Syscall(t.tid, sig)
 		return
@@ -154,7 +153,7 @@ func (tr *tracer) proceed(t *thread, sig int) {
 	_ = ptrace.Cont(t.tid, sig)
 }
 
-// interrupt asks a running thread to stop.
+// interrupt requests a stop of a running thread.
 func (tr *tracer) interrupt(t *thread) {
 	if t.stopped() || t.asked {
 		return
@@ -162,8 +161,8 @@ func (tr *tracer) interrupt(t *thread) {
 	t.asked = ptrace.Interrupt(t.tid) == nil
 }
 
-// resumeAll lets those threads go on that nothing keeps any more. New processes wait to be
-// let go otherwise: one that ran before it is clean would come to a breakpoint.
+// resumeAll continues the threads that nothing keeps any more, except new processes, which are
+// released elsewhere: one that ran before it is clean would run into a breakpoint.
 func (tr *tracer) resumeAll() {
 	tr.precedence.begin()
 	defer tr.precedence.end()

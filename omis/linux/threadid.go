@@ -11,23 +11,22 @@ import (
 	"mirador/omis/program"
 )
 
-// A thread's C library keeps the thread's number in memory of the thread's own,
-// which the register fs leads to; where, is nowhere said. It is found by looking.
+// The C library keeps the number of each thread in that thread's memory, at some distance from
+// the address in the register fs. The distance is not documented, so it is found by a search.
 
-// How far from there it is looked for.
+// How far from that address the search goes.
 const (
 	identityBefore = 0x400
 	identityBehind = 0xc00
 )
 
-// glibcIdentity is where glibc has kept it since there has been one for x86-64.
+// glibcIdentity is the distance in all versions of glibc for x86-64.
 const glibcIdentity = 0x2d0
 
 var errNoIdentity = errors.New("its threads do not all keep their numbers where they find them")
 
-// identityPlace finds the distance from the address in fs at which every thread of
-// the frozen process has its own number, and whether that address is in memory
-// there as well.
+// identityPlace returns the distance from the address in fs at which every thread of the
+// frozen process has its own number, and whether the address itself is in memory there.
 func (p *patcher) identityPlace() (distance int32, self bool, err error) {
 	var common []int32
 	self = true
@@ -62,13 +61,13 @@ func (p *patcher) identityPlace() (distance int32, self bool, err error) {
 	return 0, false, &program.Refusal{Why: "it is not certain where its threads keep their numbers"}
 }
 
-// identitiesAt lists the distances from an address at which a number is.
+// identitiesAt lists the distances from an address at which a number is found.
 func (p *patcher) identitiesAt(fs uint64, number uint32) (places []int32, self bool) {
 	const word = 4
 	memory := make([]byte, identityBefore+identityBehind)
 	begin := fs - identityBefore
 	for part := begin &^ (pageSize - 1); part < begin+uint64(len(memory)); part += pageSize {
-		// What is not mapped stays zero.
+		// Unmapped memory stays zero.
 		from, to := max(part, begin)-begin, min(part+pageSize-begin, uint64(len(memory)))
 		_, _ = p.o.space.memory.ReadAt(memory[from:to], int64(begin+from))
 	}

@@ -11,7 +11,8 @@ import (
 	"mirador/omis/linux/ptrace"
 )
 
-// tracer owns the attachment to the threads of the process, and their stops.
+// tracer owns the attachment to the threads of the process, and their stops. It belongs to the
+// owner's goroutine.
 type tracer struct {
 	o          *owner
 	threads    map[int]*thread
@@ -23,10 +24,10 @@ type tracer struct {
 	precedence precedence
 }
 
-// spinTime is how long an owner looks for the next hit before it waits for it.
+// spinTime is the time for which an owner polls for the next hit before it waits for it.
 const spinTime = 30 * time.Microsecond
 
-// wait blocks until the kernel or the mailbox has something.
+// wait blocks until the kernel reports something or a command comes in.
 func (tr *tracer) wait() {
 	if len(tr.deferred) > 0 {
 		if s, ok := tr.poll(); ok {
@@ -57,10 +58,10 @@ func (tr *tracer) wait() {
 	}
 }
 
-// spin looks for the next hit for a while, leaving the processor to whoever is
-// about to make it. It spares the sleep and the wake-up of a wait, which cost
-// more than the rest of a hit, most of all across processors. It holds up no
-// other goroutine longer than spinTime.
+// spin polls for the next hit for a while, and yields the processor to the thread that is
+// about to make it. That saves the sleep and the wake-up of a wait, which cost more than the
+// rest of a hit, most of all between processors. It delays no other goroutine longer than
+// spinTime.
 func (tr *tracer) spin() bool {
 	for begin := tr.o.node.Now(); tr.o.node.since(begin) < spinTime && tr.o.box.empty(); {
 		if s, ok := tr.poll(); ok {
@@ -73,11 +74,10 @@ func (tr *tracer) spin() bool {
 	return false
 }
 
-// lookAround is how often pump looks for what the kernel does not tell.
+// lookAround is the interval at which pump checks for what the kernel does not report.
 const lookAround = 10 * time.Millisecond
 
-// pump handles events until a condition holds or the time is over; it tells
-// which.
+// pump handles events until a condition holds, and returns false if the time is over before.
 func (tr *tracer) pump(patience time.Duration, until func() bool) bool {
 	if until() {
 		return true
@@ -93,8 +93,8 @@ func (tr *tracer) pump(patience time.Duration, until func() bool) bool {
 	return until()
 }
 
-// waitKernel is wait without the mailbox: a command must not come in between
-// the steps of another.
+// waitKernel is wait without the mailbox: a command must not be done between the steps of
+// another.
 func (tr *tracer) waitKernel() {
 	tr.o.box.waiting.Store(true)
 	s, err := ptrace.Wait()
@@ -109,9 +109,9 @@ func (tr *tracer) waitKernel() {
 	}
 }
 
-// drain hears all the kernel has to tell by now.
+// drain handles all that the kernel has to report now.
 func (tr *tracer) drain() {
-	for !tr.o.ended { // an end that is not ours to reap would be told for ever
+	for !tr.o.ended { // the kernel would report for ever an end that this owner must not reap
 		s, ok := tr.poll()
 		if !ok {
 			return
@@ -123,9 +123,9 @@ func (tr *tracer) drain() {
 	}
 }
 
-// endRound lets go the threads that had more than their share of a round. The
-// kernel tells stops in the order of its list of threads: without rounds, the
-// first few of many busy threads would starve the rest.
+// endRound continues the threads that had their share of a round. The kernel reports stops in
+// the order of its list of threads: without rounds, the first few of many busy threads would
+// starve the others.
 func (tr *tracer) endRound() {
 	tr.round++
 	for _, t := range tr.deferred {
@@ -137,7 +137,7 @@ func (tr *tracer) endRound() {
 	tr.deferred = tr.deferred[:0]
 }
 
-// deserted is called when there is nobody that we trace.
+// deserted is called when the owner has no tracee.
 func (tr *tracer) deserted() {
 	if !tr.replaced() {
 		tr.o.finish()

@@ -10,9 +10,8 @@ import (
 	"mirador/omis/linux/rendezvous"
 )
 
-// veil hides breakpoints and jumps from those who read the memory of their
-// process. It knows all that ever stood, and may be used from any goroutine: a
-// reader that saw one finds it here whatever happened meanwhile.
+// veil hides breakpoints and jumps from readers of the process's memory. It has all that ever
+// existed, so that a reader finds an old one, and may be used from any goroutine.
 type veil struct {
 	mu        sync.RWMutex
 	originals map[uint64]byte
@@ -39,14 +38,14 @@ func (v *veil) patch(p rendezvous.Patch) {
 	v.patches[p.Addr] = p
 }
 
-// clear is called when none can be there any more.
+// clear is called when none can exist any more.
 func (v *veil) clear() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.originals, v.patches = nil, nil
 }
 
-// hide puts the original bytes into memory that was read from addr.
+// hide restores the original bytes in memory that was read from addr.
 func (v *veil) hide(addr uint64, memory []byte) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -78,8 +77,7 @@ func (v *veil) hideJumps(addr uint64, memory []byte) {
 	}
 }
 
-// hideJump deals with a jump that may stand at a place; memory may have a part of
-// it.
+// hideJump hides a jump at a place; memory may contain only a part of it.
 func (v *veil) hideJump(place, addr uint64, memory []byte) {
 	p, ok := v.patches[place]
 	if !ok {
@@ -97,7 +95,7 @@ func (v *veil) hideJump(place, addr uint64, memory []byte) {
 	}
 }
 
-// indices yields where a byte is.
+// indices yields the positions of a byte.
 func indices(b []byte, c byte) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for at := 0; ; at++ {

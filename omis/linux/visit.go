@@ -11,7 +11,7 @@ type errand interface {
 	at(o *owner, t *thread) error
 }
 
-// visit stops a thread, runs an errand there and lets the thread go on.
+// visit stops a thread, runs an errand, and continues the thread.
 type visit struct {
 	*answer
 	tid    int

@@ -10,7 +10,8 @@ import (
 	"mirador/omis/node"
 )
 
-// events owns the watches of the process, and calls their handlers.
+// events owns the watches of the process and calls their handlers. It belongs to the owner's
+// goroutine, except for calls.
 type events struct {
 	o        *owner
 	watches  map[*watch]struct{}         // those that need tracing
@@ -24,16 +25,16 @@ type events struct {
 type watch struct {
 	node.Watch
 	handle func(*node.Hit)
-	number uint64 // in the order they were set
-	inner  bool   // ours: its handler wants the thread stopped by ptrace
-	over   bool   // it has been taken away; guarded by owner.calls
-	call   int    // EventSysCall…: the number of the one that is watched, -1 for all
+	number uint64 // numbers the watches in the order in which they were set
+	inner  bool   // internal: its handler needs the thread stopped by ptrace
+	over   bool   // it was removed; guarded by events.calls
+	call   int    // EventSysCall…: the number of the watched call, -1 for all
 	socket bool   // only such calls whose first argument is a socket
 
 	library *libraryWatch // EventLibCall…
 }
 
-// answer is how a command tells that it is done.
+// answer reports that a command is done.
 type answer struct {
 	done chan struct{}
 	err  error
@@ -61,8 +62,8 @@ func (c setWatch) do(o *owner) {
 	c.give(err)
 }
 
-// guard has a watch's handler called by one goroutine at a time, and not any more
-// when the watch was taken away.
+// guard makes sure that a watch's handler is called by one goroutine at a time, and not after
+// the watch was removed.
 func (e *events) guard(w *watch) {
 	handle := w.handle
 	w.handle = func(h *node.Hit) {
@@ -97,7 +98,7 @@ func (e *events) watch(w *watch) error {
 	return nil
 }
 
-// prepare does what a kind of event takes.
+// prepare does what a kind of event requires.
 func (e *events) prepare(w *watch) error {
 	switch {
 	case isStep(w.Event):
@@ -108,8 +109,7 @@ func (e *events) prepare(w *watch) error {
 	return nil
 }
 
-// watchAddr has threads held at an address: where they can be, without stopping
-// them.
+// watchAddr has threads held at an address, by a rendezvous if possible.
 func (e *events) watchAddr(w *watch) error {
 	if err := e.isReached(w); err != nil {
 		return err
@@ -127,8 +127,8 @@ func (e *events) watchAddr(w *watch) error {
 	return nil
 }
 
-// changeGait is called when watches for an event have been added or taken away:
-// some events ask for threads to run in another way, beginning now.
+// changeGait is called when watches for an event were added or removed, because some events
+// change how threads run.
 func (e *events) changeGait(kind node.EventKind, by int) {
 	if kind == node.EventProcTerminated {
 		e.o.ending.watchesChanged()
@@ -165,7 +165,7 @@ func (c endWatch) do(o *owner) {
 
 func (e *events) unwatch(w *watch) error {
 	if _, stands := e.watches[w]; !stands {
-		return nil // it went with the program it stood in
+		return nil // it ended with the program
 	}
 	delete(e.watches, w)
 	e.calls.Lock()
@@ -191,12 +191,12 @@ func (e *events) unwatch(w *watch) error {
 	return e.o.space.uproot(b)
 }
 
-// concerns tells whether a watch is about a thread.
+// concerns reports whether a watch includes a thread.
 func (w *watch) concerns(t *thread) bool {
 	return len(w.Threads) == 0 || slices.Contains(w.Threads, t.tid)
 }
 
-// concerned tells whether some watch for a kind of event is about a thread.
+// concerned reports whether a watch for a kind of event includes a thread.
 func (e *events) concerned(kind node.EventKind, t *thread) bool {
 	return slices.ContainsFunc(e.kinds[kind], func(w *watch) bool { return w.concerns(t) })
 }
