@@ -26,7 +26,7 @@ type birth struct {
 	by     *thread // the creator
 	child  *thread
 	ready  bool   // it is stopped where it is kept
-	heir   *owner // the owner that has taken it over
+	taker  *owner // the owner that has taken it over
 	wanted *inherit
 }
 
@@ -86,16 +86,16 @@ func (f *family) attend(b *birth) bool {
 	}
 	f.o.node.owners.born(b)
 	switch {
-	case b.heir != nil:
-		b.heir.box.post(begin{b.child.pid})
+	case b.taker != nil:
+		b.taker.box.post(begin{b.child.pid})
 	case here && b.ready:
 		f.release(b.child)
 	}
 	return true
 }
 
-// bury releases the children that are kept when their creator's process has ended.
-func (f *family) bury() {
+// abandonBirths releases the children that are kept when their creator's process has ended.
+func (f *family) abandonBirths() {
 	for _, b := range f.births {
 		if b.ready && f.o.tracer.threads[b.child.tid] == b.child {
 			b.ready = false
@@ -144,7 +144,7 @@ func (f *family) handOver(b *birth, c *inherit) {
 	t := b.child
 	n, err := f.putToSleep(t)
 	if t.stopped() {
-		b.heir = c.heir
+		b.taker = c.taker
 	}
 	f.detach(t)
 	c.nap = n
@@ -218,10 +218,10 @@ func (n *napping) getUp(pid int) (bool, error) {
 // inherit is the first command of the owner of a process that is just being created.
 type inherit struct {
 	*answer
-	from *birth
-	heir *owner
-	nap  *napping
-	late atomic.Bool // its owner does not wait any more
+	from  *birth
+	taker *owner
+	nap   *napping
+	late  atomic.Bool // its owner does not wait any more
 }
 
 // wants is the command to the creator's owner, which traces the process so far.

@@ -31,7 +31,7 @@ func callNumber(name string) (int, error) {
 func onSocket(w *node.Watch) (bool, error) {
 	_, socket := calls.Split(w.Name)
 	if socket && w.Event != node.EventSysCallStarted {
-		return false, omis.Errorf(omis.ParameterError, "%s: that a call is on a socket can be told where it begins, not where it ends", w.Name)
+		return false, omis.Errorf(omis.ParameterError, "%s: whether a call is on a socket is known where it begins, not where it ends", w.Name)
 	}
 	return socket, nil
 }

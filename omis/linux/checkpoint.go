@@ -101,7 +101,7 @@ func (t *familyTree) unsaved(err error) error {
 	for _, pid := range t.members {
 		mapped, _ := proc.Maps(pid) // none if the process has ended
 		if slices.ContainsFunc(mapped, func(m proc.Mapping) bool { return strings.HasPrefix(m.Path, "[uprobes") }) {
-			return omis.Errorf(omis.OSError, "cannot save process %d: uprobes have stood in process %d, such as probes in the kernel, and until it ends or executes another program it has a page of the kernel's for them, which CRIU cannot save; processes that are started anew and observed without ('mirador serve --placements inline,trap') can be saved (%v)", t.root, pid, err)
+			return omis.Errorf(omis.OSError, "cannot save process %d: process %d has had uprobes, for example of probes in the kernel, and until it ends or executes another program it has a page of the kernel for them, which CRIU cannot save; processes that are started anew and observed without ('mirador serve --placements inline,trap') can be saved (%v)", t.root, pid, err)
 		}
 	}
 	return omis.Errorf(omis.OSError, "cannot save process %d: %v", t.root, err)
@@ -210,7 +210,7 @@ func awaitReaped(pid int) error {
 func (cs *checkpoints) criu() (criu.Program, error) {
 	tool, err := cs.finder.Find(context.Background())
 	if err != nil {
-		return tool, omis.Errorf(omis.UnsupportedService, "processes are saved and restored by CRIU, as root: %v; 'make criu' where mirador is built gets one that works", err)
+		return tool, omis.Errorf(omis.UnsupportedService, "processes are saved and restored by CRIU, as root: %v; 'make criu' where mirador is built builds one that works", err)
 	}
 	return tool, nil
 }

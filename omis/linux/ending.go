@@ -51,7 +51,7 @@ func (e *ending) watches() []*watch { return e.o.events.kinds[node.EventProcTerm
 
 // options returns what the kernel has to report of a thread besides ptrace.Options. Ends
 // are reported only when all threads are attached: an attachment waits for an execve of
-// the process (see mourner), and the execve for threads that its owner would have to
+// the process (see reaper), and the execve for threads that its owner would have to
 // continue.
 func (e *ending) options(t *thread) int {
 	if len(e.watches()) > 0 && e.o.tracer.whole && t.kind <= stranger {
@@ -196,7 +196,7 @@ func (e *ending) letGo() {
 	e.o.tracer.resume(t)
 }
 
-// forget is called when a thread is not ours any more.
+// forget is called when a thread is not traced any more.
 func (e *ending) forget(t *thread) {
 	if e.last != t {
 		return

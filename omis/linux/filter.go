@@ -23,7 +23,7 @@ func (t *thread) mayCall() bool {
 
 // errStrict is the error for a process in the strict mode.
 func errStrict(pid int) error {
-	return omis.Errorf(omis.UnsupportedService, "process %d forbids itself all system calls but read and write (seccomp's strict mode): nothing can stand in it that takes others, as breakpoints do; what only counts and times can run in the kernel", pid)
+	return omis.Errorf(omis.UnsupportedService, "process %d forbids itself all system calls but read and write (seccomp's strict mode): breakpoints need other calls; a list that only counts and times can run in the kernel", pid)
 }
 
 // lift has the kernel ask no filter when a stopped thread makes a system call for the monitor.

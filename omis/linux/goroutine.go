@@ -37,7 +37,7 @@ func (p patched) Parked(where landing.Goroutines, pick func(uint64) bool) (list 
 		case err != nil:
 			return nil, err
 		case end-begin > left:
-			return nil, fmt.Errorf("the stacks of its %d goroutines are more than the %d MB that are looked through while it stands still", len(all), mostOfStacks>>20)
+			return nil, fmt.Errorf("the stacks of its %d goroutines are more than the %d MB that are searched while it is stopped", len(all), mostOfStacks>>20)
 		}
 		left -= end - begin
 		if uint64(cap(stack)) < end-begin {
@@ -63,7 +63,7 @@ func (p patched) goroutines(where landing.Goroutines) ([]uint64, error) {
 		return nil, err
 	}
 	if count > mostGoroutines {
-		return nil, fmt.Errorf("it has %d goroutines, and %d are looked through while it stands still", count, mostGoroutines)
+		return nil, fmt.Errorf("it has %d goroutines, and %d are searched while it is stopped", count, mostGoroutines)
 	}
 	first, err := p.word(where.List)
 	if err != nil {
@@ -136,7 +136,7 @@ func (n *Node) CanTime(p omis.ProcID, addr uint64, clock program.Clock) error {
 	case r == nil:
 		return nil
 	case r.Unknown != nil:
-		return omis.Errorf(omis.UnsupportedService, "the function in Go at %#x cannot be timed, which takes to tell goroutines apart: %v", addr, r.Unknown)
+		return omis.Errorf(omis.UnsupportedService, "the function in Go at %#x cannot be timed, because goroutines cannot be distinguished: %v", addr, r.Unknown)
 	case clock == program.ClockCPU:
 		return program.NoGoroutineCPU()
 	}

@@ -89,7 +89,7 @@ func (gp *goPrograms) scheduler(ctx context.Context, p omis.ProcID) (s landing.S
 		}
 		if s, ok, err = gp.n.codes.Scheduler(ctx, p.PID, m); ok {
 			if err != nil {
-				err = omis.Errorf(omis.UnsupportedService, "the goroutines of process %d cannot be told: %v", p.PID, err)
+				err = omis.Errorf(omis.UnsupportedService, "the goroutines of process %d cannot be read: %v", p.PID, err)
 			}
 			return s, true, err
 		}
@@ -177,7 +177,7 @@ func (p *patcher) goroutines(where landing.Scheduler, stacks bool) ([]goroutine,
 		return nil, err
 	}
 	if len(all) > mostListed {
-		return nil, omis.Errorf(omis.UnsupportedService, "process %d has %d goroutines, and up to %d are told", p.o.proc.PID, len(all), mostListed)
+		return nil, omis.Errorf(omis.UnsupportedService, "process %d has %d goroutines, and at most %d can be listed", p.o.proc.PID, len(all), mostListed)
 	}
 	var list []goroutine
 	seen := make(map[uint64]bool, len(all))

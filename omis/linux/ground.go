@@ -314,14 +314,14 @@ func (o *owner) endFreeze() {
 // barsPatches returns why code cannot be put into the process, nil if it can.
 func (p *patcher) barsPatches() error {
 	if same, err := proc.SameNumbers(p.o.proc.PID); err != nil || !same {
-		return fmt.Errorf("the process is in another pid namespace, and its threads know themselves by other numbers")
+		return fmt.Errorf("the process is in another pid namespace, and its threads have other numbers there")
 	}
 	for _, t := range p.o.tracer.threads {
 		s, err := proc.ReadThreadStatus(t.pid, t.tid)
 		switch {
 		case err != nil:
 		case s.Seccomp != 0:
-			return fmt.Errorf("a filter of the process may refuse the system calls that it takes to get memory")
+			return fmt.Errorf("a filter of the process may refuse the system calls by which memory is mapped")
 		case s.ShadowStack:
 			return fmt.Errorf("the process has a shadow stack")
 		}

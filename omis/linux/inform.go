@@ -32,7 +32,7 @@ func (n *Node) CanDetect(kind node.EventKind) error {
 		node.EventScheduled, node.EventDescheduled, node.EventBlocked, node.EventBlockedOnIO, node.EventUnblocked:
 		return nil
 	case node.EventNodeAdded, node.EventNodeRemoved:
-		return omis.Errorf(omis.UnsupportedService, "threads of Linux add and remove no nodes; a message-passing library could tell, and none is observed")
+		return omis.Errorf(omis.UnsupportedService, "threads of Linux add and remove no nodes; a message-passing library could report that, and none is observed")
 	}
 	return omis.Errorf(omis.UnsupportedService, "event %d cannot be detected", kind)
 }

@@ -174,7 +174,7 @@ func (o *owner) exchange(memory *os.File) error {
 	}
 	asleep, err := n.getUp(pid)
 	if err == nil && !asleep {
-		err = fmt.Errorf("it has begun already, the machine is too busy")
+		err = fmt.Errorf("it has begun already because the machine is too busy")
 	}
 	return err
 }

@@ -18,10 +18,10 @@ func (*Node) Load(w node.Watch, param int) (program.Load, error) {
 		return program.ArgumentAt(param), nil
 	}
 	if !isSystemCall(w.Event) {
-		return program.Load{}, &program.Refusal{Why: "only the monitor can tell it of this event"}
+		return program.Load{}, &program.Refusal{Why: "only the monitor can read it at this event"}
 	}
 	if w.Name == "" {
-		return program.Load{}, &program.Refusal{Why: "what it is depends on the system call: name one"}
+		return program.Load{}, &program.Refusal{Why: "its meaning depends on the system call: name one"}
 	}
 	name, _ := calls.Split(w.Name)
 	c, ok := calls.ByName(name)
@@ -62,5 +62,5 @@ func loadArgument(c *calls.Call, i int) (program.Load, error) {
 	case p.Type.Kind == prototype.Pointer && p.Direction == 0:
 		return l, nil
 	}
-	return program.Load{}, &program.Refusal{Why: p.Name + " of " + c.Name + " is no integer, or stands in the memory of the program"}
+	return program.Load{}, &program.Refusal{Why: p.Name + " of " + c.Name + " is not an integer, or is in the memory of the program"}
 }

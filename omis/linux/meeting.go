@@ -88,7 +88,7 @@ func (m *meeting) findSite() error {
 // bars returns why threads of the process cannot be held by rendezvous, nil if they can.
 func (m *meeting) bars() error {
 	if m.o.node.byPtrace {
-		return fmt.Errorf("the monitor was told to patch no program")
+		return fmt.Errorf("the monitor is configured to patch no program")
 	}
 	// A thread would wait under the id that it has there.
 	if same, err := proc.SameNumbers(m.o.proc.PID); err != nil || !same {
@@ -99,7 +99,7 @@ func (m *meeting) bars() error {
 		switch {
 		case err != nil:
 		case s.Seccomp != 0:
-			return fmt.Errorf("a filter of the process may refuse the system calls it takes")
+			return fmt.Errorf("a filter of the process may refuse the system calls of a rendezvous")
 		case s.ShadowStack:
 			return fmt.Errorf("the process has a shadow stack")
 		}

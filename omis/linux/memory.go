@@ -58,7 +58,7 @@ func (s *space) writeMemory(addr uint64, data []byte) error {
 		return s.memoryError(addr+uint64(n), err)
 	}
 	if s.o.patcher.isPatched(addr, addr+uint64(len(data))) {
-		return omis.Errorf(omis.UnsupportedService, "cannot write to %#x of process %d: code that was put into the program stands there", addr, s.o.proc.PID)
+		return omis.Errorf(omis.UnsupportedService, "cannot write to %#x of process %d: the code of a probe is there", addr, s.o.proc.PID)
 	}
 	if err := s.o.meeting.giveWay(addr, uint64(len(data))); err != nil {
 		return err

@@ -132,7 +132,7 @@ func (f *family) releaseOffspring() {
 
 // finish records the end of the process.
 func (o *owner) finish() {
-	o.family.bury()
+	o.family.abandonBirths()
 	o.ended = true
 	o.child = false
 	o.node.released.forget(o.proc)

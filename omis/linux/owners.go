@@ -76,7 +76,7 @@ func (w *owners) engage(p omis.ProcID) (*owner, error) {
 		o = newOwner(w.n, p)
 		w.byProc[p] = o
 		if b := w.births[p.PID]; b != nil {
-			o.box.post(&inherit{answer: newAnswer(), from: b, heir: o})
+			o.box.post(&inherit{answer: newAnswer(), from: b, taker: o})
 		}
 		w.start(o)
 	}

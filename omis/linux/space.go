@@ -93,7 +93,7 @@ func (s *space) plant(addr uint64) (*breakpoint, error) {
 		return b, nil // the jump there was replaced by a breakpoint
 	}
 	if s.o.patcher.isPatched(addr, addr+1) {
-		return nil, omis.Errorf(omis.UnsupportedService, "no breakpoint can stand at %#x: code that was put into the program stands there", addr)
+		return nil, omis.Errorf(omis.UnsupportedService, "no breakpoint is possible at %#x: the code of a probe is there", addr)
 	}
 	b, err := s.ready(addr)
 	if err != nil {
@@ -175,7 +175,7 @@ func (s *space) makeReady(maps proc.Mappings, addr uint64) (*breakpoint, error) 
 		return b, nil
 	}
 	if s.hasOther(maps, addr, code) {
-		return nil, omis.Errorf(omis.UnsupportedService, "no breakpoint can stand at %#x: another tool's uprobe or breakpoint stands there", addr)
+		return nil, omis.Errorf(omis.UnsupportedService, "no breakpoint is possible at %#x: another tool's uprobe or breakpoint is there", addr)
 	}
 	slot, err := s.slot(maps, addr)
 	if err != nil {

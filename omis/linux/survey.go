@@ -37,7 +37,7 @@ func (m *meeting) survey(addr uint64) (rendezvous.Plan, error) {
 		return plan, refuse(addr, "another jump is too near")
 	}
 	if m.o.patcher.isPatched(addr, addr+plan.Length()) {
-		return plan, refuse(addr, "code that was put into the program is too near")
+		return plan, refuse(addr, "the code of a probe is too near")
 	}
 	for at := range plan.Length() {
 		if m.o.space.breakpoints[addr+at] != nil {
@@ -67,7 +67,7 @@ func (m *meeting) checkText(plan *rendezvous.Plan, function rendezvous.Function)
 	case text.Go:
 		return refuse(plan.Addr, "it is of a program in Go, whose stacks may have no room for a hold")
 	case !bytes.Equal(function.Code, file):
-		return refuse(plan.Addr, "somebody else has patched its function")
+		return refuse(plan.Addr, "another tool has patched its function")
 	case plan.Whole():
 		return nil
 	case text.Branches.Between(at, at+plan.Length()):

@@ -76,7 +76,7 @@ func (t *thread) isPaused(o *owner) bool { return t.kind == member && o.halts.pa
 func (t *thread) stopped() bool { return t.stop > listening }
 
 // inEvent reports whether a thread is stopped inside the kernel, at a point where it can
-// make no system call for us.
+// make no system call for the monitor.
 func (t *thread) inEvent() bool { return t.stop == eventStop || t.stop == exitStop }
 
 // groupStopped reports whether a stopped thread takes part in a group-stop. It executes

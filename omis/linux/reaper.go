@@ -12,17 +12,17 @@ import (
 	"mirador/omis/linux/ptrace"
 )
 
-// mournEvery is the interval at which the mourner checks, and the time after which it begins.
-const mournEvery = 5 * time.Millisecond
+// reapEvery is the interval at which the reaper checks, and the time after which it begins.
+const reapEvery = 5 * time.Millisecond
 
-// mourner reaps dead threads of a process while their owner cannot, because it waits to attach
+// reaper reaps dead threads of a process while their owner cannot, because it waits to attach
 // another one.
 //
 // PTRACE_SEIZE waits until an execve of the process is over (cred_guard_mutex). The execve
 // waits until the other threads of the process are gone, and a traced thread is gone when its
-// tracer has reaped it. But the owner waits, so without the mourner both would wait for ever.
+// tracer has reaped it. But the owner waits, so without the reaper both would wait for ever.
 // The kernel lets any thread of the tracer's process reap a tracee.
-type mourner struct {
+type reaper struct {
 	pid int
 
 	mu    sync.Mutex
@@ -31,18 +31,18 @@ type mourner struct {
 	dead  []int
 }
 
-// mourn begins to check for dead threads after a while.
-func mourn(pid int) *mourner {
-	m := &mourner{pid: pid}
+// startReaper begins to check for dead threads after a while.
+func startReaper(pid int) *reaper {
+	m := &reaper{pid: pid}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.timer = time.AfterFunc(mournEvery, m.look)
+	m.timer = time.AfterFunc(reapEvery, m.look)
 	return m
 }
 
 // look reaps dead threads, except the first thread: an execve does not wait until that is
 // reaped, and its end is the end of the process.
-func (m *mourner) look() {
+func (m *reaper) look() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.over {
@@ -54,11 +54,11 @@ func (m *mourner) look() {
 			m.dead = append(m.dead, tid)
 		}
 	}
-	m.timer.Reset(mournEvery)
+	m.timer.Reset(reapEvery)
 }
 
 // end stops the checks and returns the threads that were reaped.
-func (m *mourner) end() []int {
+func (m *reaper) end() []int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.over = true
@@ -68,7 +68,7 @@ func (m *mourner) end() []int {
 
 // seizeThread attaches one thread.
 func (tr *tracer) seizeThread(tid int) error {
-	m := mourn(tr.o.proc.PID)
+	m := startReaper(tr.o.proc.PID)
 	err := ptrace.Seize(tid)
 	for _, dead := range m.end() {
 		if t := tr.threads[dead]; t != nil {
