@@ -163,6 +163,6 @@ func (tr *tracer) forget(t *thread) {
 	tr.o.meeting.lost(t)
 	tr.o.ending.forget(t)
 	tr.o.steps.endOver(t)
-	tr.o.library.forgetCallsOf(t)
+	tr.o.library.forgetThread(t)
 	tr.o.family.letParentGo(t)
 }

@@ -178,7 +178,7 @@ func (f *family) executed(t *thread, former int) {
 		ptrace.Reap(t.tid)
 		return
 	}
-	t.fresh = f.o.library.watchesLibraries()
+	t.fresh = f.o.library.any()
 	f.o.tracer.settle(t)
 }
 

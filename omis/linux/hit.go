@@ -24,7 +24,7 @@ type hit struct {
 
 // newHit returns the next hit. A hit that no handler has held is reused.
 func (e *events) newHit(t *thread) *hit {
-	e.o.tracer.precedence.stepBack() // handlers may take long
+	e.o.tracer.precedence.StepBack() // handlers may take long
 	h := e.hit
 	if h == nil || h.taken {
 		h = &hit{o: e.o}

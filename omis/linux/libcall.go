@@ -64,14 +64,14 @@ func (n *Node) findLibraryCalls(w *watch) error {
 	return nil
 }
 
-// watchLibrary plants the breakpoints at the entries.
-func (c *libraryCalls) watchLibrary(w *watch) error {
+// watch plants the breakpoints at the entries.
+func (c *libraryCalls) watch(w *watch) error {
 	err := c.followLoads()
 	if err == nil {
 		err = c.plantEntries(w)
 	}
 	if err != nil {
-		c.unwatchLibrary(w)
+		c.unwatch(w)
 	}
 	return err
 }
@@ -81,8 +81,8 @@ func (c *libraryCalls) internal(addr uint64, handle func(*node.Hit)) *watch {
 	return &watch{Watch: node.Watch{Event: node.EventReachedAddr, Proc: c.o.proc, Addr: addr}, handle: handle, inner: true}
 }
 
-// unwatchLibrary removes all breakpoints of a watch.
-func (c *libraryCalls) unwatchLibrary(w *watch) {
+// unwatch removes all breakpoints of a watch.
+func (c *libraryCalls) unwatch(w *watch) {
 	places := w.library.entries
 	for _, r := range w.library.returns {
 		places = append(places, r)
@@ -101,14 +101,14 @@ func (c *libraryCalls) readProcess(buf []byte, addr uint64) (int, error) {
 	return n, err
 }
 
-// libraryEntered is called when a thread is at the entry of a watched function.
-func (c *libraryCalls) libraryEntered(w *watch, f *library.Function, h *node.Hit) {
+// entered is called when a thread is at the entry of a watched function.
+func (c *libraryCalls) entered(w *watch, f *library.Function, h *node.Hit) {
 	t := c.o.tracer.threads[h.TID]
 	if t == nil || !w.concerns(t) {
 		return
 	}
 	start, _ := f.NeedsFP()
-	r, ok := c.libraryRegisters(t, start)
+	r, ok := c.registers(t, start)
 	if !ok {
 		return
 	}
@@ -118,7 +118,7 @@ func (c *libraryCalls) libraryEntered(w *watch, f *library.Function, h *node.Hit
 	}
 	values, args := f.Started(r, c.readProcess)
 	if w.Event == node.EventLibCallStarted {
-		c.tellLibraryCall(w, t, h, values)
+		c.tell(w, t, h, values)
 		return
 	}
 	returned := h.SP + 8
@@ -145,7 +145,7 @@ func (c *libraryCalls) plantReturns() {
 		p := c.due[0]
 		c.due = c.due[1:]
 		if _, stands := c.o.events.watches[p.w]; stands && p.w.library.returns[p.addr] == nil {
-			back := c.internal(p.addr, func(h *node.Hit) { c.libraryReturned(p.w, h) })
+			back := c.internal(p.addr, func(h *node.Hit) { c.returned(p.w, h) })
 			// Where no breakpoint is possible, the ends of these calls are not seen.
 			if c.o.events.watchAddr(back) == nil {
 				p.w.library.returns[p.addr] = back
@@ -155,8 +155,8 @@ func (c *libraryCalls) plantReturns() {
 	}
 }
 
-// libraryReturned is called when a thread is where a watched call may return to.
-func (c *libraryCalls) libraryReturned(w *watch, h *node.Hit) {
+// returned is called when a thread is where a watched call may return to.
+func (c *libraryCalls) returned(w *watch, h *node.Hit) {
 	open := dropLeft(w.library.open[h.TID], h.SP-1)
 	w.library.open[h.TID] = open
 	t := c.o.tracer.threads[h.TID]
@@ -166,14 +166,14 @@ func (c *libraryCalls) libraryReturned(w *watch, h *node.Hit) {
 	call := open[len(open)-1]
 	w.library.open[h.TID] = open[:len(open)-1]
 	_, end := call.function.NeedsFP()
-	if r, ok := c.libraryRegisters(t, end); ok {
+	if r, ok := c.registers(t, end); ok {
 		at := *h
 		at.SP -= 8 // as at the start of the call, which timers are paired by
-		c.tellLibraryCall(w, t, &at, call.function.Ended(call.args, r, c.readProcess))
+		c.tell(w, t, &at, call.function.Ended(call.args, r, c.readProcess))
 	}
 }
 
-func (c *libraryCalls) libraryRegisters(t *thread, floating bool) (*library.Registers, bool) {
+func (c *libraryCalls) registers(t *thread, floating bool) (*library.Registers, bool) {
 	var r library.Registers
 	if ptrace.GetRegs(t.tid, &r.PtraceRegs) != nil {
 		return nil, false
@@ -188,16 +188,16 @@ func (c *libraryCalls) libraryRegisters(t *thread, floating bool) (*library.Regi
 	return &r, true
 }
 
-// tellLibraryCall calls the handler with a hit of its own, since other watches use the hit of
+// tell calls the handler with a hit of its own, since other watches use the hit of
 // the breakpoint.
-func (c *libraryCalls) tellLibraryCall(w *watch, t *thread, at *node.Hit, values []omis.Value) {
+func (c *libraryCalls) tell(w *watch, t *thread, at *node.Hit, values []omis.Value) {
 	h := &hit{o: c.o, t: t}
 	h.Hit = node.Hit{Proc: c.o.proc, TID: t.tid, Addr: at.Addr, SP: at.SP, Time: at.Time, Params: values, Held: at.Held, Hold: h.hold, Now: c.o.node.Now}
 	w.handle(&h.Hit)
 }
 
-// forgetCallsOf is called when a thread has ended, since another thread may get its id.
-func (c *libraryCalls) forgetCallsOf(t *thread) {
+// forgetThread is called when a thread has ended, since another thread may get its id.
+func (c *libraryCalls) forgetThread(t *thread) {
 	for kind, watches := range c.o.events.kinds {
 		if !isLibraryCall(kind) {
 			continue
@@ -208,8 +208,8 @@ func (c *libraryCalls) forgetCallsOf(t *thread) {
 	}
 }
 
-// forgetLibraryCalls is called when the program has ended in which the calls were made.
-func (c *libraryCalls) forgetLibraryCalls() {
+// forget is called when the program has ended in which the calls were made.
+func (c *libraryCalls) forget() {
 	c.notice, c.due, c.loaders = nil, nil, nil
 	for kind, watches := range c.o.events.kinds {
 		if !isLibraryCall(kind) {

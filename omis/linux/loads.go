@@ -34,7 +34,7 @@ func (c *libraryCalls) followLoads() error {
 
 // unfollowLoads ends this when the last watch on library calls was removed.
 func (c *libraryCalls) unfollowLoads() {
-	if c.notice == nil || c.watchesLibraries() {
+	if c.notice == nil || c.any() {
 		return
 	}
 	notice := c.notice
@@ -43,7 +43,7 @@ func (c *libraryCalls) unfollowLoads() {
 	_ = c.o.events.unwatch(notice)
 }
 
-func (c *libraryCalls) watchesLibraries() bool {
+func (c *libraryCalls) any() bool {
 	return len(c.o.events.kinds[node.EventLibCallStarted])+len(c.o.events.kinds[node.EventLibCallEnded]) > 0
 }
 
@@ -89,7 +89,7 @@ func (c *libraryCalls) plantEntries(w *watch) error {
 		if slices.ContainsFunc(w.library.entries, func(e *watch) bool { return e.Addr == f.Addr }) {
 			continue
 		}
-		entry := c.internal(f.Addr, func(h *node.Hit) { c.libraryEntered(w, f, h) })
+		entry := c.internal(f.Addr, func(h *node.Hit) { c.entered(w, f, h) })
 		if err := c.o.events.watchAddr(entry); err != nil {
 			return err
 		}

@@ -57,8 +57,8 @@ func newOwner(n *Node, p omis.ProcID) *owner {
 func (o *owner) run() {
 	defer o.node.owners.running.Done()
 	o.box.thread.Store(int32(unix.Gettid()))
-	o.tracer.precedence.thread = unix.Gettid()
-	defer o.tracer.precedence.forget()
+	o.tracer.precedence.Bind()
+	defer o.tracer.precedence.Forget()
 	for {
 		if c := o.box.take(); c != nil {
 			c.do(o)
@@ -158,8 +158,8 @@ func (o *owner) leave() {
 	if o.tracer.allSettled() {
 		o.space.disarm()
 	}
-	o.tracer.precedence.begin()
-	defer o.tracer.precedence.end()
+	o.tracer.precedence.Begin()
+	defer o.tracer.precedence.End()
 	for _, t := range o.tracer.threads {
 		if !t.stopped() {
 			continue

@@ -291,7 +291,7 @@ func (s *space) vacate() {
 		s.memory.Close()
 	}
 	s.reset()
-	s.o.library.forgetLibraryCalls()
+	s.o.library.forget()
 }
 
 func (s *space) write(addr uint64, b []byte) error {

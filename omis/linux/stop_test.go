@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"mirador/omis"
 	"mirador/omis/linux/subject"
 	"mirador/omis/node"
@@ -107,4 +109,33 @@ func TestThreadEvents(t *testing.T) {
 	if created.Load() != 7 || ended.Load() < 7 {
 		t.Errorf("%d threads created, %d terminated before the process", created.Load(), ended.Load())
 	}
+}
+
+// TestStepsBack checks that an owner restores its scheduling policy after it has continued threads.
+func TestStepsBack(t *testing.T) {
+	hammer := build(t, "hammer.c")
+	n := openNode(t)
+	g := start(t, hammer, "4", endless)
+	g.Begin()
+	cancel, err := n.Watch(node.Watch{Event: node.EventThreadTerminated, Proc: g.ID}, func(*node.Hit) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := int(n.owners.of(g.ID).box.thread.Load())
+	for range 20 {
+		if err := n.Stop(g.ID, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.Continue(g.ID, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the owner's policy is restored", func() bool {
+		a, err := unix.SchedGetAttr(owner, 0)
+		return err == nil && a.Policy == unix.SCHED_NORMAL
+	})
+	if err := cancel(); err != nil {
+		t.Error(err)
+	}
+	checkUntouched(t, g)
 }

@@ -164,8 +164,8 @@ func (tr *tracer) interrupt(t *thread) {
 // resumeAll continues the threads that nothing keeps any more, except new processes, which are
 // released elsewhere: one that ran before it is clean would run into a breakpoint.
 func (tr *tracer) resumeAll() {
-	tr.precedence.begin()
-	defer tr.precedence.end()
+	tr.precedence.Begin()
+	defer tr.precedence.End()
 	for _, t := range tr.threads {
 		if t.stopped() && !t.deferred && t.kind < offspring && !t.stays(tr.o) {
 			tr.resume(t)

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mirador/omis/linux/precedence"
 	"mirador/omis/linux/ptrace"
 )
 
@@ -21,7 +22,7 @@ type tracer struct {
 	deferred   []*thread // threads that wait for the end of the round
 	round      uint64    // see endRound
 	busy       bool      // hits follow each other closely
-	precedence precedence
+	precedence precedence.Thread
 }
 
 // spinTime is the time for which an owner polls for the next hit before it waits for it.

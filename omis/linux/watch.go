@@ -104,7 +104,7 @@ func (e *events) prepare(w *watch) error {
 	case isStep(w.Event):
 		return e.o.steps.prepareSteps()
 	case isLibraryCall(w.Event):
-		return e.o.library.watchLibrary(w)
+		return e.o.library.watch(w)
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func (e *events) unwatch(w *watch) error {
 		e.kinds[w.Event] = slices.DeleteFunc(e.kinds[w.Event], same)
 		e.changeGait(w.Event, -1)
 		if w.library != nil {
-			e.o.library.unwatchLibrary(w)
+			e.o.library.unwatch(w)
 		}
 		return nil
 	}

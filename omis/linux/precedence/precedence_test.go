@@ -1,6 +1,6 @@
-//go:build linux && amd64
+//go:build linux
 
-package linux
+package precedence
 
 import (
 	"runtime"
@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"mirador/omis/node"
 )
 
 // policy returns the scheduling policy and the nice value of a thread.
@@ -33,17 +31,6 @@ func onThread(do func(tid int)) {
 	<-done
 }
 
-// until waits for a condition and reports an error if it is not true within patienceOfTests.
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patienceOfTests); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Error("never: " + what)
-			return
-		}
-	}
-}
-
 func TestPrecedence(t *testing.T) {
 	onThread(func(tid int) {
 		const nice = 3
@@ -51,19 +38,28 @@ func TestPrecedence(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		p := &precedence{thread: tid}
+		var p Thread
+		p.Bind()
 		for range 2 { // the second one begins before the policy is restored
-			p.begin()
+			p.Begin()
 			if got, _ := policy(t, tid); got != unix.SCHED_FIFO {
 				t.Errorf("the policy is %d", got)
 			}
-			p.end()
+			p.End()
 		}
-		until(t, "the policy is restored", func() bool { got, n := policy(t, tid); return got == unix.SCHED_BATCH && n == nice })
-		p.begin()
-		p.stepBack()
+		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+			if got, n := policy(t, tid); got == unix.SCHED_BATCH && n == nice {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Error("the policy is not restored")
+				break
+			}
+		}
+		p.Begin()
+		p.StepBack()
 		if got, n := policy(t, tid); got != unix.SCHED_BATCH || n != nice {
-			t.Errorf("stepBack restored the policy %d, nice %d", got, n)
+			t.Errorf("StepBack restored the policy %d, nice %d", got, n)
 		}
 	})
 }
@@ -82,37 +78,12 @@ func TestPrecedenceRefused(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		p := &precedence{thread: tid}
-		p.begin()
+		var p Thread
+		p.Bind()
+		p.Begin()
 		if got, _ := policy(t, tid); got != unix.SCHED_NORMAL {
 			t.Errorf("the policy is %d", got)
 		}
-		p.end()
+		p.End()
 	})
-}
-
-// TestStepsBack checks that an owner restores its scheduling policy after it has continued threads.
-func TestStepsBack(t *testing.T) {
-	hammer := build(t, "hammer.c")
-	n := openNode(t)
-	g := start(t, hammer, "4", endless)
-	g.Begin()
-	cancel, err := n.Watch(node.Watch{Event: node.EventThreadTerminated, Proc: g.ID}, func(*node.Hit) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	owner := int(n.owners.of(g.ID).box.thread.Load())
-	for range 20 {
-		if err := n.Stop(g.ID, nil); err != nil {
-			t.Fatal(err)
-		}
-		if err := n.Continue(g.ID, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	until(t, "the owner's policy is restored", func() bool { got, _ := policy(t, owner); return got == unix.SCHED_NORMAL })
-	if err := cancel(); err != nil {
-		t.Error(err)
-	}
-	checkUntouched(t, g)
 }
