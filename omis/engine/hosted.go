@@ -253,7 +253,7 @@ func (t *Tool) Keep(object omis.Token, key string, ended ...omis.ProcID) (lost t
 	defer e.admin.Unlock()
 	procs := owner{t}.Processes()
 	for _, id := range ended {
-		procs = append(procs, &e.reg.ghost(place{e.home, id}).programs)
+		procs = append(procs, &e.reg.endedProcess(place{e.home, id}).programs)
 	}
 	return e.placing.Keep(cell, key, procs)
 }

@@ -104,16 +104,16 @@ func (r *registry) threadIdent(at place, tid int) ident {
 	return i
 }
 
-// ghost returns an object for a process that has ended, which its rows need.
-func (r *registry) ghost(at place) *process {
+// endedProcess returns an object for a process that has ended, which its rows need.
+func (r *registry) endedProcess(at place) *process {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.ghosts[at]
+	p := r.endedBefore[at]
 	if p == nil {
 		p = &process{ident: r.procIdent(at), ended: true, former: make(map[int]omis.Token)}
 		p.where.Store(&at)
 		p.programs = placing.NewProcess(p.token, r.host(p))
-		r.ghosts[at] = p
+		r.endedBefore[at] = p
 	}
 	return p
 }

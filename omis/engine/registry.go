@@ -17,10 +17,10 @@ type registry struct {
 	objects map[omis.Token]object
 	procs   map[place]*process
 
-	recalled recalled
-	journal  Journal            // nil: nothing is recorded
-	home     *machine           // its threads are recorded
-	ghosts   map[place]*process // processes that ended under a former monitor
+	recalled    recalled
+	journal     Journal            // nil: nothing is recorded
+	home        *machine           // its threads are recorded
+	endedBefore map[place]*process // processes that ended under a former monitor
 
 	queues   map[queueKey]*queueObject
 	messages map[messageKey]*messageObject
@@ -35,12 +35,12 @@ type registry struct {
 
 func newRegistry() *registry {
 	return &registry{
-		last:     make(map[omis.Class]int),
-		objects:  make(map[omis.Token]object),
-		procs:    make(map[place]*process),
-		ghosts:   make(map[place]*process),
-		recalled: recalled{procs: make(map[place]int), threads: make(map[threadPlace]int)},
-		queues:   make(map[queueKey]*queueObject), messages: make(map[messageKey]*messageObject),
+		last:        make(map[omis.Class]int),
+		objects:     make(map[omis.Token]object),
+		procs:       make(map[place]*process),
+		endedBefore: make(map[place]*process),
+		recalled:    recalled{procs: make(map[place]int), threads: make(map[threadPlace]int)},
+		queues:      make(map[queueKey]*queueObject), messages: make(map[messageKey]*messageObject),
 	}
 }
 

@@ -38,7 +38,7 @@ type ground struct {
 
 var (
 	_ node.Patcher = (*Node)(nil)
-	_ node.Heir    = (*ground)(nil)
+	_ node.Leftover    = (*ground)(nil)
 )
 
 func (g *ground) Shared() []byte { return g.shared.Bytes }
@@ -50,7 +50,7 @@ func (g *ground) NextData(from int) (begin, end int, ok bool) { return g.shared.
 func (g *ground) TID() int32 { return g.tid }
 func (g *ground) Self() bool { return g.self }
 
-// Left: see node.Heir.
+// Left: see node.Leftover.
 func (g *ground) Left() []node.Patched { return g.left }
 
 // Gone: see node.Ground. A memory without users reads as an empty file.

@@ -27,7 +27,7 @@ func takeOver(t *testing.T, g *target) (*Node, node.Ground, []node.Patched) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n, ground, ground.(node.Heir).Left()
+	return n, ground, ground.(node.Leftover).Left()
 }
 
 // TestPatchLeft checks that the patches of a killed monitor continue to count, and that the next monitor finds and
@@ -118,7 +118,7 @@ func TestPatchKilledThenClean(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := n.Unpatch(g.ID, ground.(node.Heir).Left()); err != nil {
+		if err := n.Unpatch(g.ID, ground.(node.Leftover).Left()); err != nil {
 			t.Fatal(err)
 		}
 		checkUntouched(t, g)

@@ -57,9 +57,9 @@ type Ground interface {
 // inaccessible to the process: leave these 4 KB unused.
 const NobodysPage = 0x2ff000
 
-// Heir is the Ground of a process that an earlier monitor has patched. It and its shared
+// Leftover is the Ground of a process that an earlier monitor has patched. It and its shared
 // memory are unchanged, even if none of the patches is left.
-type Heir interface {
+type Leftover interface {
 	Ground
 	// Left returns the earlier monitor's patches, on or off. They keep working with the
 	// same shared memory until Patcher.Unpatch removes them. Patches at one address are

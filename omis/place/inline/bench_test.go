@@ -12,7 +12,7 @@ import (
 	"mirador/omis/program"
 )
 
-// work is a function's body of 46 ns or so: a chain of multiplications.
+// work is a function's body of about 46 ns: a chain of multiplications.
 var work = []byte{
 	0x48, 0x89, 0xf8, // mov %rdi, %rax
 	0xb9, 0x30, 0, 0, 0, // mov $48, %ecx
@@ -22,8 +22,8 @@ var work = []byte{
 	0x75, 0xef, // jnz 1b
 }
 
-// What the code adds to a call, in nanoseconds: of calls that need each other's results
-// (LB), and of calls that may overlap (TB). Bare and other calls take turns.
+// BenchmarkCode measures what the code adds to a call, in nanoseconds: for calls that need each other's
+// results (LB), and for calls that may overlap (TB). Bare and probed calls alternate.
 func BenchmarkCode(b *testing.B) {
 	h := newHost(b, 64*gigabyte)
 	h.body = work
@@ -63,7 +63,8 @@ func BenchmarkCode(b *testing.B) {
 	}
 }
 
-// What timing adds to a call by each kind of clock, of intervals of threads and of goroutines.
+// BenchmarkClocks measures what timing adds to a call by each kind of clock, for intervals of threads and
+// of goroutines.
 func BenchmarkClocks(b *testing.B) {
 	for _, goes := range []bool{false, true} {
 		for _, k := range []clock.Kind{clock.Counter, clock.Page, clock.Function} {

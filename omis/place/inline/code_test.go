@@ -31,8 +31,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// checked has the host run code at a place with all kinds of registers, flags and
-// memory.
+// checked has the host run code at a place with random registers, flags and memory.
 func (h *host) checked(p interface {
 	Place([]program.Placing) ([]program.Placed, []error)
 	Remove([]program.Placed) error
@@ -58,7 +57,7 @@ func (h *host) checked(p interface {
 	}
 }
 
-// endByJump puts a jump to the end of the check in the place of a function's return.
+// endByJump replaces a function's return by a jump to the end of the check.
 func (h *host) endByJump(number int) {
 	f := h.funcs[uint64(number)]
 	at := uint64(number * functionSize)
@@ -68,7 +67,7 @@ func (h *host) endByJump(number int) {
 			if err != nil {
 				h.t.Fatal(err)
 			}
-			// A monitor that has not made the code can move it.
+			// Another monitor can relocate the code.
 			if moved, err := relocate.Piece(h.code[at:][:len(b)], h.at+at, h.at); err != nil || !bytes.Equal(moved, b) {
 				h.t.Fatalf("moved it is % x, not % x, %v", moved, b, err)
 			}
@@ -85,7 +84,7 @@ func (h *host) endByJump(number int) {
 	copy(h.code[at:], b)
 }
 
-// The code leaves all registers, the flags and the stack as they are.
+// The code leaves all registers, the flags and the stack unchanged.
 func TestNothingElseChanges(t *testing.T) {
 	for _, size := range []int{gigabyte, 64 * gigabyte} {
 		h := newHost(t, size)
@@ -131,7 +130,7 @@ func TestNothingElseChanges(t *testing.T) {
 				t.Errorf("rows %+v, want %d notes", list, want)
 			}
 		}
-		// Eight of one each, three times active; of the others as many as were checked.
+		// Of each of the eight, three times active; of the others as many as were checked.
 		if list := rows(t, sums); len(list) != 1 || list[0].Value != 3*2000*(1-7+1<<40+2) {
 			t.Errorf("rows %+v", list)
 		}

@@ -11,7 +11,7 @@ import (
 	"mirador/omis/program"
 )
 
-// Taken is how many slots are, in the process of a store.
+// Taken returns the number of slots that are taken in the process of a store.
 func Taken(s program.Store) int {
 	t := s.(*store).target
 	t.mu.Lock()
@@ -20,7 +20,7 @@ func Taken(s program.Store) int {
 	return len(t.known)
 }
 
-// Same is what is told of that many intervals, each of which took as many ticks.
+// Same returns the histogram of n intervals of equal length in ticks.
 func Same(n int, ticks, tick uint64) program.Histogram {
 	r := record{counts: make([]uint64, program.Buckets)}
 	r.counts[program.BucketOf(ticks)] = uint64(n)
@@ -32,25 +32,24 @@ func Same(n int, ticks, tick uint64) program.Histogram {
 	return spreadIn(&r, tick)
 }
 
-// Folder is a store whose records are added up, again and again, in memory that outlives
-// whoever does it.
+// Folder is a store whose records are added up again and again, in memory that outlives the process.
 type Folder struct {
 	*store
-	begun, done *atomic.Uint64 // how many threads
+	begun, done *atomic.Uint64 // number of threads
 }
 
-// Words of the header that nobody uses.
+// Words of the header that are not used otherwise.
 const (
 	folderBegun = 512
 	FolderDone  = 520
 )
 
-// folderEnv has a test's program be a folder, which is killed.
+// folderEnv makes a test's program a folder, which is killed.
 const folderEnv = "MIRADOR_TEST_FOLDER"
 
 const folderSize = 1 << 28
 
-// OpenFolder finds one in a file, with the records that a killed one has left.
+// OpenFolder opens a folder in a file, with the records that a killed one has left.
 func OpenFolder(f *os.File) (*Folder, error) {
 	b, err := unix.Mmap(int(f.Fd()), 0, folderSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
@@ -69,11 +68,11 @@ func OpenFolder(f *os.File) (*Folder, error) {
 	return &Folder{s, m.word(folderBegun), m.word(FolderDone)}, nil
 }
 
-// Close unmaps it.
+// Close unmaps the memory.
 func (f *Folder) Close() error { return unix.Munmap(f.target.memory.bytes) }
 
-// Totals are how many threads its records tell of, by rows and by buckets, and how many
-// there are at least and at most: a killed one may have been about to tell of one more.
+// Totals returns the number of threads in the records, by rows and by buckets, and the least and the most
+// that it may be: a killed folder may have been writing one more.
 func (f *Folder) Totals() (threads, inBuckets, least, most uint64) {
 	for _, r := range f.past {
 		threads += uint64(r.Count)
@@ -84,13 +83,13 @@ func (f *Folder) Totals() (threads, inBuckets, least, most uint64) {
 	return threads, inBuckets, f.done.Load(), f.begun.Load()
 }
 
-// Count has it go on from so many threads.
+// Count has the folder continue after so many threads.
 func (f *Folder) Count(threads uint64) {
 	f.begun.Store(threads)
 	f.done.Store(threads)
 }
 
-// Records is how many there are, and how many records of the ledger are in use.
+// Records returns the number of records, and how many records of the ledger are in use.
 func (f *Folder) Records() (n, used int) {
 	m := f.target.memory
 	return len(f.past), m.records.most - m.records.room()
@@ -99,7 +98,7 @@ func (f *Folder) Records() (n, used int) {
 // fewEnded is how many threads keep records of their own.
 const fewEnded = 5
 
-// step has a thread end, and adds up if there are many.
+// step ends a thread, and adds up if there are many records.
 func (f *Folder) step() error {
 	if err := f.tell(); err != nil || len(f.past) <= 2*fewEnded {
 		return err
@@ -107,7 +106,7 @@ func (f *Folder) step() error {
 	return f.fold(fewEnded, nil)
 }
 
-// tell enters the record of a thread.
+// tell writes the record of a thread.
 func (f *Folder) tell() error {
 	m := f.target.memory
 	n := f.begun.Add(1)
@@ -123,7 +122,7 @@ func (f *Folder) tell() error {
 	return nil
 }
 
-// Add has so many threads end, whose records are not added up.
+// Add ends threads without adding up.
 func (f *Folder) Add(threads int) error {
 	for range threads {
 		if err := f.tell(); err != nil {
@@ -133,7 +132,7 @@ func (f *Folder) Add(threads int) error {
 	return nil
 }
 
-// FoldPartly adds up as many records, and is killed when it has struck some of them.
+// FoldPartly adds up records, and is killed when it has deleted some of them.
 func (f *Folder) FoldPartly(records, struck int) error {
 	sum := sumOf(f.past[:records])
 	err := f.target.memory.enterRecord(f.cell.entry, &sum)
@@ -143,7 +142,7 @@ func (f *Folder) FoldPartly(records, struck int) error {
 	return err
 }
 
-// IsFolder is one for as long as it lives, if this program is to be one.
+// IsFolder runs as a folder, if the environment says so.
 func IsFolder() bool {
 	if os.Getenv(folderEnv) == "" {
 		return false
@@ -155,11 +154,11 @@ func IsFolder() bool {
 	panic(err)
 }
 
-// FolderEnv is the environment of one.
+// FolderEnv returns the environment of a folder.
 func FolderEnv() []string { return append(os.Environ(), folderEnv+"=1") }
 
-// Interrupt has the first thread of a store stand in the middle of counting an interval as
-// long as its last one, once the bucket has it.
+// Interrupt puts the first thread of a store in the middle of counting an interval as long as its last one,
+// after its bucket was incremented.
 func Interrupt(s program.Store) {
 	t := s.(*store).target
 	t.mu.Lock()
@@ -169,8 +168,8 @@ func Interrupt(s program.Store) {
 	m.word(at + rowBuckets + 8*program.BucketOf(m.word(at+rowLast).Load())).Add(1)
 }
 
-// Coincide has the threads that come by meanwhile have taken their slots at the same tick,
-// and moves their rows away once they have ended.
+// Coincide gives the slots of threads that arrive meanwhile the same tick, and moves their rows away when
+// they have ended.
 func Coincide(s program.Store, run func()) error {
 	t := s.(*store).target
 	t.mu.Lock()
@@ -186,8 +185,8 @@ func Coincide(s program.Store, run func()) error {
 	return t.retire()
 }
 
-// PutOff has the open interval of the first thread of a store begin that many ticks later, and
-// those of goroutines.
+// PutOff moves the beginning of open intervals, of the first thread of a store and of goroutines, by a
+// number of ticks.
 func PutOff(s program.Store, ticks uint64) {
 	t, c := s.(*store).target, s.(*store).cell
 	t.mu.Lock()

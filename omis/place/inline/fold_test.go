@@ -15,7 +15,7 @@ import (
 	"mirador/omis/place/inline"
 )
 
-// memoryFile is what outlives a folder.
+// memoryFile makes the memory that outlives a folder.
 func memoryFile(t *testing.T) *os.File {
 	t.Helper()
 	fd, err := unix.MemfdCreate("folder", unix.MFD_CLOEXEC)
@@ -30,8 +30,8 @@ func memoryFile(t *testing.T) *os.File {
 	return file
 }
 
-// A monitor that was killed when a sum stood beside some of the records that are in it
-// leaves each thread in one of them.
+// A monitor is killed after it has written a sum and before it has deleted all records in it. Each thread
+// counts once.
 func TestFoldedPartly(t *testing.T) {
 	const records = 6
 	for struck := range records + 1 {
@@ -49,8 +49,8 @@ func TestFoldedPartly(t *testing.T) {
 	}
 }
 
-// A monitor that is killed while it adds up what threads have measured that ended leaves
-// each of them in one record, its own or the sum.
+// A monitor is killed while it adds up records of ended threads. Each thread counts once, in its own record
+// or in the sum.
 func TestKilledWhileFolding(t *testing.T) {
 	file := memoryFile(t)
 	for range 25 {
@@ -59,7 +59,7 @@ func TestKilledWhileFolding(t *testing.T) {
 	}
 }
 
-// killFolder has a folder begin, and kills it when it is at work.
+// killFolder starts a folder, and kills it while it works.
 func killFolder(t *testing.T, file *os.File) {
 	t.Helper()
 	before := folded(t, file)
@@ -82,7 +82,7 @@ func killFolder(t *testing.T, file *os.File) {
 	cmd.Wait() // it was killed
 }
 
-// folded is how many threads were told of so far.
+// folded returns how many threads there were so far.
 func folded(t *testing.T, file *os.File) uint64 {
 	t.Helper()
 	var b [8]byte

@@ -10,7 +10,7 @@ import (
 	"mirador/omis/program"
 )
 
-// eachGoClock runs a test with code of Go that reads each kind of clock that it can read.
+// eachGoClock runs a test for Go code with each kind of clock that the code can read.
 func eachGoClock(t *testing.T, test func(*testing.T, *host, *inline.Placer, *fakePage, clock.Kind)) {
 	for _, k := range []clock.Kind{clock.Counter, clock.Page} {
 		t.Run(k.String(), func(t *testing.T) {
@@ -32,8 +32,8 @@ func eachGoClock(t *testing.T, test func(*testing.T, *host, *inline.Placer, *fak
 	}
 }
 
-// The code leaves all registers, the flags and the stack of a goroutine as they are, also
-// where it finds another line than the monitor has seen.
+// The code leaves all registers, the flags and the stack of a goroutine unchanged, also if it finds another
+// line than the monitor has seen.
 func TestNothingElseChangesOfGoroutines(t *testing.T) {
 	eachGoClock(t, func(t *testing.T, h *host, p *inline.Placer, f *fakePage, _ clock.Kind) {
 		h.checkTiming(p)
@@ -43,8 +43,8 @@ func TestNothingElseChangesOfGoroutines(t *testing.T) {
 	})
 }
 
-// An interval of a goroutine that ends on another thread than it began on is that of the
-// thread on which it ends, by the line of the goroutine, not that of either thread.
+// An interval of a goroutine that ends on another thread than it began on belongs to the thread on which it
+// ends. Its line is that of the goroutine.
 func TestGoroutineChangesThread(t *testing.T) {
 	eachGoClock(t, func(t *testing.T, h *host, p *inline.Placer, f *fakePage, k clock.Kind) {
 		intervals := newStore(t, p, h.ID, program.StoreIntervals)
@@ -79,8 +79,8 @@ func TestGoroutineChangesThread(t *testing.T) {
 	})
 }
 
-// Intervals that were open when the timer was reset count no more, and those that begin
-// afterwards do, also if the counter was set back meanwhile.
+// Intervals that were open when the timer was reset do not count. Later intervals count, also if the
+// counter was set back meanwhile.
 func TestGoroutinesResetAndSetBack(t *testing.T) {
 	eachGoClock(t, func(t *testing.T, h *host, p *inline.Placer, _ *fakePage, _ clock.Kind) {
 		intervals := newStore(t, p, h.ID, program.StoreIntervals)
@@ -106,8 +106,8 @@ func TestGoroutinesResetAndSetBack(t *testing.T) {
 	})
 }
 
-// A timer may measure functions of Go and others. What is open of the one is told apart from
-// what is open of the other, and dropping the one leaves the other.
+// A timer may measure functions of Go and others. Their open intervals are separate: removing some leaves
+// the others.
 func TestTimerOfGoAndOthers(t *testing.T) {
 	eachGoClock(t, func(t *testing.T, h *host, p *inline.Placer, f *fakePage, k clock.Kind) {
 		intervals := newStore(t, p, h.ID, program.StoreIntervals)

@@ -20,8 +20,8 @@ func spread(t *testing.T, h *host, p *inline.Placer, oneIn int64) program.Store 
 	return s
 }
 
-// histograms reads a store, and checks that all intervals are in buckets, within the least
-// and the greatest of their row.
+// histograms reads a store, and checks that all intervals are in buckets between the shortest and the
+// longest interval of their row.
 func histograms(t *testing.T, s program.Store) []program.Histogram {
 	t.Helper()
 	list, err := s.(program.HistogramStore).Histograms()
@@ -71,7 +71,7 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
-// A histogram has the room of eleven for each thread, wherever that is.
+// Histograms take eleven rooms for each thread, in consecutive groups.
 func TestManyHistograms(t *testing.T) {
 	h := newHost(t, 64*gigabyte)
 	p := newPlacer(t, h)
@@ -85,7 +85,7 @@ func TestManyHistograms(t *testing.T) {
 	}
 }
 
-// Whatever a tick is, the least and the greatest are in the first and the last bucket.
+// For every length of a tick, the shortest and the longest interval are in the first and the last bucket.
 func TestHistogramIsRounded(t *testing.T) {
 	for tick := uint64(1) << 38; tick < 1<<41; tick += 1 << 36 / 3 {
 		for ticks := range uint64(300) {
@@ -97,20 +97,20 @@ func TestHistogramIsRounded(t *testing.T) {
 	}
 }
 
-// What threads have measured that have ended is kept in whole.
+// What ended threads have measured is kept completely.
 func TestHistogramOneByOne(t *testing.T) {
 	h := newHost(t, gigabyte)
 	s := spread(t, h, newPlacer(t, h), 1)
 	for range 5 {
 		h.do("onebyone", 1, 60, 10)
-		for inline.Taken(s) > 100 { // the others are given free soon
+		for inline.Taken(s) > 100 { // wait until other slots are freed
 			time.Sleep(time.Millisecond)
 		}
 	}
 	expectSpread(t, s, 300, 10)
 }
 
-// Handlers of signals that interrupt the code, and run it, have no interval miss its bucket.
+// Signal handlers that interrupt the code, and run it, lose no interval in the buckets.
 func TestHistogramSignals(t *testing.T) {
 	for _, other := range []int{0, 1} {
 		h := newHost(t, 64*gigabyte)
@@ -125,7 +125,7 @@ func TestHistogramSignals(t *testing.T) {
 	}
 }
 
-// While threads go on, what is in buckets is no more than what is in rows.
+// While threads run, buckets have no more intervals than rows.
 func TestHistogramIsReadMeanwhile(t *testing.T) {
 	h := newHost(t, 64*gigabyte)
 	s := spread(t, h, newPlacer(t, h), 1)
@@ -157,16 +157,15 @@ func TestHistogramIsReadInBetween(t *testing.T) {
 	s := spread(t, h, newPlacer(t, h), 1)
 	h.do("call", 1, 100)
 	expectSpread(t, s, 1, 100)
-	for range 2 { // the second time in a handler of a signal
+	for range 2 { // the second time in a signal handler
 		inline.Interrupt(s)
 		expectSpread(t, s, 1, 100)
 	}
 }
 
-// A histogram that is kept has what was counted under all monitors and without one, of
-// threads that ended too.
+// A histogram that is kept has what was counted under all monitors and without one, also by ended threads.
 func TestHistogramIsKept(t *testing.T) {
-	e := &heritage{h: newHost(t, gigabyte), kind: program.StoreHistograms}
+	e := &keptHost{h: newHost(t, gigabyte), kind: program.StoreHistograms}
 	e.begin(t)
 	e.placeAll(t)
 	var calls uint64
@@ -196,8 +195,8 @@ func TestHistogramIsKept(t *testing.T) {
 	e.end(t)
 }
 
-// What a hit does beside counting and timing makes its place one of another kind, which has
-// costs of its own; to begin an interval is the same for all timers.
+// A program that does more than to count and to measure time has another kind of place, with costs of its
+// own. Beginning an interval costs the same for all timers.
 func TestKindsOfMore(t *testing.T) {
 	h := newHost(t, gigabyte)
 	p := newPlacer(t, h)

@@ -22,8 +22,7 @@ import (
 	"mirador/omis/program"
 )
 
-// host is a process that runs code which was made for it, as functions of its own; and
-// the node.Patcher that writes them.
+// host is a process that runs code as functions of its own, and the node.Patcher that writes them.
 type host struct {
 	*subject.Subject
 	t        testing.TB
@@ -31,15 +30,15 @@ type host struct {
 	shared   []byte
 	code     []byte
 	base     uint64
-	at, back uint64 // of the code; where checks go on
+	at, back uint64 // address of the code, and where checks continue
 	tid      int32
-	g        int32 // where a thread has its goroutine, behind its pointer
+	g        int32 // where a thread has its goroutine: an offset from its thread pointer
 	funcs    map[uint64]*function
 	body     []byte // of functions
 	standing int
-	goes     bool // its code plays code of Go
+	goes     bool // its code is like Go code
 	orphaned bool // the monitor has died
-	deadly   bool // the monitor dies when it has changed something next
+	deadly   bool // the monitor dies after its next change
 }
 
 var (
@@ -50,7 +49,7 @@ var (
 // function is what calls run: code at its beginning, a body, and code at its return.
 type function struct{ begin, body, end []*point }
 
-// point is an node.Patched.
+// point is a node.Patched.
 type point struct {
 	host  *host
 	patch node.Patch
@@ -61,7 +60,7 @@ type point struct {
 const (
 	functionSize = 8192
 	atBegin      = 0 // where a function begins
-	atBody       = 1 // where the flags and the red zone are somebody's
+	atBody       = 1 // where the flags and the red zone are in use
 	atEnd        = 2 // where it returns
 )
 
@@ -81,7 +80,7 @@ var hostPath = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-var hostDir string // "": it was not compiled
+var hostDir string // "": not compiled
 
 // removeHost removes the program of hosts.
 func removeHost() error {
@@ -91,7 +90,7 @@ func removeHost() error {
 	return os.RemoveAll(hostDir)
 }
 
-// newHost starts one with so much shared memory.
+// newHost starts a host with shared memory of a size.
 func newHost(t testing.TB, size int) *host {
 	t.Helper()
 	path, err := hostPath()
@@ -141,7 +140,7 @@ func (h *host) Self() bool                              { return true }
 func (h *host) Gone() bool                              { return proc.Alive(h.ID) != nil }
 func (h *host) Close() error                            { return nil }
 
-// Left are all patches that stand, when a test has let a monitor die.
+// Left returns all patches that are installed, after a test has ended a monitor.
 func (h *host) Left() (list []node.Patched) {
 	if !h.orphaned {
 		return nil
@@ -195,7 +194,7 @@ func (h *host) Unpatch(_ omis.ProcID, list []node.Patched) error {
 	return nil
 }
 
-// death is what a monitor dies of.
+// death is the panic that ends a monitor.
 const death = "killed"
 
 func (h *host) mayDie() {
@@ -221,7 +220,7 @@ func (p *point) SetActive(active bool) error {
 	return nil
 }
 
-// function of an address; the first page has the switches.
+// function returns the function at an address; the first page has the switches.
 func (h *host) function(addr uint64) *function {
 	n := (addr - h.at) / functionSize
 	if h.funcs[n] == nil {
@@ -234,14 +233,14 @@ func (f *function) at(addr uint64) *[]*point {
 	return map[uint64]*[]*point{atBegin: &f.begin, atBody: &f.body, atEnd: &f.end}[addr%8]
 }
 
-// write makes the function of an address. Nobody may be in it.
+// write writes the function at an address. No thread may be in it.
 func (h *host) write(addr uint64) error {
 	f := h.function(addr)
 	begin := (addr - h.at) / functionSize * functionSize
 	at := begin
 	for place, list := range [][]*point{f.begin, f.body, f.end} {
 		if place == atEnd && h.body != nil {
-			// Where the body stands must not depend on what is before it.
+			// The position of the body must not depend on the code before it.
 			body := begin + functionSize/2
 			d := body - at - 5
 			copy(h.code[at:], []byte{0xe9, byte(d), byte(d >> 8), 0, 0}) // jmp
@@ -261,7 +260,7 @@ func (h *host) write(addr uint64) error {
 	return nil
 }
 
-// place is where a point of a function is.
+// place returns the offset of a point of a function.
 func (h *host) place(function, where int) uint64 {
 	return h.at + uint64(function*functionSize+where)
 }
@@ -317,7 +316,7 @@ func place(t testing.TB, p *inline.Placer, w node.Watch, steps ...program.Op) pr
 	return list[0]
 }
 
-// at is the watch on a place of a function.
+// watch returns the watch on a place of a function.
 func (h *host) watch(function, where int) node.Watch {
 	return node.Watch{Proc: h.ID, Addr: h.place(function, where)}
 }

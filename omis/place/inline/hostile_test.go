@@ -21,16 +21,16 @@ import (
 	"mirador/omis/program"
 )
 
-// forged is the shared memory of a process, which this test writes to in its place; it is the
-// ground, the patcher, and what stands in the process.
+// forged is the shared memory of a process, which the test writes to instead of the process. It is also the
+// ground, the patcher, and the patches in the process.
 type forged struct {
 	bytes []byte
 	id    omis.ProcID
 	left  []node.Patched
-	out   int // how many were taken away
+	out   int // number of removed patches
 }
 
-// point is a patch that stands.
+// forgedPoint is an installed patch.
 type forgedPoint struct{ addr, change uint64 }
 
 func (p forgedPoint) Addr() uint64         { return p.addr }
@@ -103,10 +103,9 @@ var forgedKinds = map[string]program.StoreKind{
 	"sums": program.StoreSums, "times": program.StoreIntervals, "spread": program.StoreHistograms, "trace": program.StoreTraces,
 }
 
-// inherit has the memory be what an honest monitor leaves: stores of all kinds, rows of a
-// thread that runs, records of ended ones, and a program for one thread. It returns where
-// the words are that are worth to be overwritten.
-func (f *forged) inherit(t testing.TB) (words []int) {
+// leave fills the memory as a monitor leaves it: stores of all kinds, rows of a running thread, records
+// of ended ones, and a program for one thread. It returns the offsets of words that are worth overwriting.
+func (f *forged) leave(t testing.TB) (words []int) {
 	t.Helper()
 	if err := unix.Madvise(f.bytes, unix.MADV_REMOVE); err != nil {
 		t.Fatal(err)
@@ -179,9 +178,9 @@ func (f *forged) inherit(t testing.TB) (words []int) {
 	return append(words, filtersAt, filtersAt+8)
 }
 
-// goroutines has the table of goroutines be what code of Go leaves: a row with two open
-// intervals for each timer. It returns where the words of the rows are, and those of the
-// thread's rows that are told with them.
+// goroutines fills the table of goroutines as Go code leaves it: a row with two open intervals for each
+// timer. It returns the offsets of the words of these rows, and of the rows of the thread that are read
+// together with them.
 func (f *forged) goroutines(m *memory, stores map[string]program.Store) (words []int) {
 	const slot, opened = 5, 2
 	for _, s := range stores {
@@ -205,7 +204,7 @@ func (f *forged) goroutines(m *memory, stores map[string]program.Store) (words [
 
 type placedType = placed
 
-// values are such as lead beyond something.
+// hostileValue returns a value that may lead beyond something.
 func hostileValue(r *rand.Rand) uint64 {
 	switch r.IntN(4) {
 	case 0:
@@ -218,7 +217,7 @@ func hostileValue(r *rand.Rand) uint64 {
 	return uint64(r.IntN(40))<<32 | uint64(r.IntN(40))
 }
 
-// use does all that a monitor does with what was left. It returns what errors say.
+// use does all that a monitor does with leftovers, and returns the errors.
 func (f *forged) use(t testing.TB, meddle func()) string {
 	t.Helper()
 	p := New(f)
@@ -278,9 +277,9 @@ func (f *forged) use(t testing.TB, meddle func()) string {
 	return said.String()
 }
 
-// TestHostileMemory has a process write at random into all that is read from the memory
-// that it shares, before it is taken over and while it is read. MIRADOR_TEST_ATTEMPTS asks for
-// more attempts, with other numbers.
+// TestHostileMemory writes random values to all parts of the shared memory that the monitor reads, before
+// the memory is adopted and while it is read. MIRADOR_TEST_ATTEMPTS asks for more attempts, with other
+// random numbers.
 func TestHostileMemory(t *testing.T) {
 	attempts := 40
 	if n, err := strconv.Atoi(os.Getenv("MIRADOR_TEST_ATTEMPTS")); err == nil {
@@ -289,7 +288,7 @@ func TestHostileMemory(t *testing.T) {
 	f := newForged(t)
 	r := rand.New(rand.NewPCG(1, uint64(attempts)))
 	for n := range attempts {
-		words := f.inherit(t)
+		words := f.leave(t)
 		meddle := func() {
 			for range 1 + r.IntN(4) {
 				binary.LittleEndian.PutUint64(f.bytes[words[r.IntN(len(words))]:], hostileValue(r))
@@ -302,13 +301,13 @@ func TestHostileMemory(t *testing.T) {
 	}
 }
 
-// FuzzHostileMemory is TestHostileMemory for writes that the fuzzer chooses: three bytes for
-// where, eight for what.
+// FuzzHostileMemory is TestHostileMemory for writes that the fuzzer chooses: three bytes for the offset,
+// eight for the value.
 func FuzzHostileMemory(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{0, 0, 1, 0xff, 0, 0, 0, 0, 1, 0, 0}, 3))
 	f.Fuzz(func(t *testing.T, writes []byte) {
 		m := newForged(t)
-		words := m.inherit(t)
+		words := m.leave(t)
 		meddle := func() {
 			for w := writes; len(w) >= 11; w = w[11:] {
 				copy(m.bytes[words[(int(w[0])<<16|int(w[1])<<8|int(w[2]))%len(words)]:], w[3:11])
@@ -321,13 +320,13 @@ func FuzzHostileMemory(f *testing.F) {
 	})
 }
 
-// TestHugeNumbersInTheHeader writes numbers into the header that would have the monitor read
-// all the memory there is, or fill its own.
+// TestHugeNumbersInTheHeader writes numbers into the header that could make the monitor read all of the
+// memory, or fill its own.
 func TestHugeNumbersInTheHeader(t *testing.T) {
 	f := newForged(t)
 	for at, name := range map[int]string{headerClaimed: "claims", headerGroups: "groups", headerLedger: "records", headerSaid: "programs"} {
 		for _, v := range []uint64{1 << 16, 1 << 31, 1 << 40, 1<<64 - 1} {
-			f.inherit(t)
+			f.leave(t)
 			binary.LittleEndian.PutUint64(f.bytes[at:], v)
 			begin, before := time.Now(), f.resident(t)
 			said := f.use(t, func() { binary.LittleEndian.PutUint64(f.bytes[at:], v/2) })
@@ -341,7 +340,7 @@ func TestHugeNumbersInTheHeader(t *testing.T) {
 	}
 }
 
-// resident is how many pages the shared memory has.
+// resident returns how many pages the shared memory has.
 func (f *forged) resident(t *testing.T) (n int) {
 	t.Helper()
 	m := &memory{bytes: f.bytes}
@@ -355,11 +354,11 @@ func (f *forged) resident(t *testing.T) (n int) {
 	return n
 }
 
-// TestDamagedIsTakenAway sees to it that a monitor takes out what it cannot trust, says so,
-// and measures the process from then on.
+// TestDamagedIsTakenAway checks that a monitor removes what it cannot trust, reports it, and measures the
+// process from then on.
 func TestDamagedIsTakenAway(t *testing.T) {
 	f := newForged(t)
-	f.inherit(t)
+	f.leave(t)
 	left := len(f.left)
 	binary.LittleEndian.PutUint64(f.bytes[headerGroups:], 1<<40)
 	p := New(f)
@@ -381,7 +380,7 @@ func TestDamagedIsTakenAway(t *testing.T) {
 // TestFaultCostsItsTarget has the memory of a process fault while it is read.
 func TestFaultCostsItsTarget(t *testing.T) {
 	f, other := newForged(t), newForged(t)
-	f.inherit(t)
+	f.leave(t)
 	p, q := New(f), New(other)
 	defer p.Close()
 	defer q.Close()

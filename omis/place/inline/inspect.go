@@ -197,7 +197,7 @@ func faultOf(p any) error {
 func (p *Placer) adopt(id omis.ProcID, ground node.Ground) (t *target, err error) {
 	err = guard(func() (err error) {
 		if t, err = p.makeTarget(id, ground); err == nil {
-			err = t.inherit()
+			err = t.adopt()
 		}
 		return err
 	})
@@ -205,8 +205,8 @@ func (p *Placer) adopt(id omis.ProcID, ground node.Ground) (t *target, err error
 		return t, err
 	}
 	var patches []node.Patched
-	if heir, ok := ground.(node.Heir); ok {
-		patches = heir.Left()
+	if left, ok := ground.(node.Leftover); ok {
+		patches = left.Left()
 	}
 	lost := program.Orphan{Proc: id, What: fmt.Sprintf("%d programs, and all that they have measured: %v", len(patches), err)}
 	err = guard(func() (err error) {

@@ -12,12 +12,12 @@ import (
 	"mirador/omis/program"
 )
 
-// heritage is what a monitor keeps in a host: function 1 counted and timed.
-type heritage struct {
+// keptHost is what a monitor keeps in a host: function 1, counted and timed.
+type keptHost struct {
 	h               *host
 	p               *inline.Placer
 	sums, intervals program.Store
-	oneIn           int64             // how many intervals there are for one that is timed; 0: all are
+	oneIn           int64             // one in so many intervals is timed; 0: all
 	kind            program.StoreKind // of intervals; 0: StoreIntervals
 	placings        []program.Placing
 	placed          []program.Placed
@@ -32,8 +32,8 @@ func keep(t *testing.T, p *inline.Placer, id omis.ProcID, kind program.StoreKind
 	return s
 }
 
-// placeAll has the programs of a heritage run.
-func (e *heritage) placeAll(t *testing.T) {
+// placeAll places the programs.
+func (e *keptHost) placeAll(t *testing.T) {
 	t.Helper()
 	watch := func(where int) node.Watch {
 		w := e.h.watch(1, where)
@@ -54,8 +54,8 @@ func (e *heritage) placeAll(t *testing.T) {
 	}
 }
 
-// begin has a new monitor, after the death of the former one, if there was one.
-func (e *heritage) begin(t *testing.T) {
+// begin starts a new monitor, after the death of the former one if there was one.
+func (e *keptHost) begin(t *testing.T) {
 	t.Helper()
 	if e.p != nil {
 		e.die(t)
@@ -64,8 +64,8 @@ func (e *heritage) begin(t *testing.T) {
 	e.sums, e.intervals = keep(t, e.p, e.h.ID, program.StoreSums, "calls"), keep(t, e.p, e.h.ID, max(e.kind, program.StoreIntervals), "times, under a key that is longer than what the directory has room for")
 }
 
-// die has there be no monitor any more.
-func (e *heritage) die(t *testing.T) {
+// die ends the monitor.
+func (e *keptHost) die(t *testing.T) {
 	t.Helper()
 	if err := e.p.Close(); err != nil {
 		t.Fatal(err)
@@ -73,8 +73,8 @@ func (e *heritage) die(t *testing.T) {
 	e.p, e.h.orphaned = nil, true
 }
 
-// end takes everything away.
-func (e *heritage) end(t *testing.T) {
+// end removes everything.
+func (e *keptHost) end(t *testing.T) {
 	t.Helper()
 	if err := e.p.Remove(e.placed); err != nil {
 		t.Error(err)
@@ -89,8 +89,8 @@ func (e *heritage) end(t *testing.T) {
 	}
 }
 
-// total sums the rows up.
-func (e *heritage) total(t *testing.T) (threads int, calls, intervals int64) {
+// total adds up the rows.
+func (e *keptHost) total(t *testing.T) (threads int, calls, intervals int64) {
 	t.Helper()
 	for _, r := range rows(t, e.sums) {
 		calls += r.Value
@@ -102,10 +102,10 @@ func (e *heritage) total(t *testing.T) (threads int, calls, intervals int64) {
 	return threads, calls, intervals
 }
 
-// What is kept goes on while there is no monitor, and is the next one's; threads that
-// ended meanwhile are in it, and those whose rows were moved away before.
+// What is kept continues without a monitor, and the next monitor adopts it, with threads that have ended
+// meanwhile, and with those whose rows were moved away before.
 func TestKept(t *testing.T) {
-	e := &heritage{h: newHost(t, gigabyte)}
+	e := &keptHost{h: newHost(t, gigabyte)}
 	e.begin(t)
 	e.placeAll(t)
 	var calls int64
@@ -139,15 +139,15 @@ func TestKept(t *testing.T) {
 	e.end(t)
 }
 
-// Without a monitor nobody gives slots free: threads that find none are counted together,
-// and the next monitor tells of them what this one would have.
+// Without a monitor no slots are freed. Threads that find none are counted together, and the next monitor
+// reports them as this one would.
 func TestCrowdIsKept(t *testing.T) {
-	e := &heritage{h: newHost(t, gigabyte)} // for 256 slots
+	e := &keptHost{h: newHost(t, gigabyte)} // for 256 slots
 	e.begin(t)
 	e.placeAll(t)
 	e.die(t)
 	e.h.do("onebyone", 1, 600, 3)
-	for range 2 { // the second finds what the first one has read
+	for range 2 { // the second monitor adopts what the first one has adopted
 		e.begin(t)
 		if _, calls, intervals := e.total(t); calls != 11*1800 || e.sums.Lost() != 0 || intervals == 0 || intervals+int64(e.intervals.Lost())/2 != 1800 {
 			t.Errorf("%d calls (%d lost), %d intervals (%d lost)", calls, e.sums.Lost(), intervals, e.intervals.Lost())
@@ -160,7 +160,7 @@ func TestCrowdIsKept(t *testing.T) {
 }
 
 // dies has the monitor do something that it does not survive.
-func (e *heritage) dies(t *testing.T, of func()) {
+func (e *keptHost) dies(t *testing.T, of func()) {
 	t.Helper()
 	defer func() {
 		if why := recover(); why != death {
@@ -171,10 +171,9 @@ func (e *heritage) dies(t *testing.T, of func()) {
 	of()
 }
 
-// A monitor that is killed while it puts code beside what it keeps, or takes it away,
-// leaves what it keeps as it was.
+// A monitor that is killed while it installs or removes code beside kept programs leaves them as they were.
 func TestKilledWhileItChanges(t *testing.T) {
-	e := &heritage{h: newHost(t, gigabyte)}
+	e := &keptHost{h: newHost(t, gigabyte)}
 	e.begin(t)
 	e.placeAll(t)
 	var calls int64
@@ -211,9 +210,9 @@ func TestKilledWhileItChanges(t *testing.T) {
 	e.end(t)
 }
 
-// What nobody asks for is taken away, and its memory is zero for others.
+// What no request adopts is removed, and its memory is zero again.
 func TestSettle(t *testing.T) {
-	e := &heritage{h: newHost(t, gigabyte)}
+	e := &keptHost{h: newHost(t, gigabyte)}
 	e.begin(t)
 	e.placeAll(t)
 	e.h.do("call", 1, 1000)
@@ -247,9 +246,9 @@ func TestSettle(t *testing.T) {
 	e.end(t)
 }
 
-// What is found after that in a process nobody has spoken of is nobody's either.
+// After Settle, leftovers that are found in another process are removed at once.
 func TestSettleFirst(t *testing.T) {
-	e := &heritage{h: newHost(t, gigabyte)}
+	e := &keptHost{h: newHost(t, gigabyte)}
 	e.begin(t)
 	e.placeAll(t)
 	if err := e.p.Close(); err != nil {
@@ -281,9 +280,9 @@ func newStoreOf(t *testing.T, p *inline.Placer, id omis.ProcID) program.Store {
 	return s
 }
 
-// Threads that run side by side may come by for the first time at the same tick.
+// Threads on different processors may take slots at the same tick.
 func TestKeepCoincidence(t *testing.T) {
-	e := &heritage{h: newHost(t, gigabyte), kind: program.StoreHistograms}
+	e := &keptHost{h: newHost(t, gigabyte), kind: program.StoreHistograms}
 	e.begin(t)
 	e.placeAll(t)
 	const threads, calls = 6, 100

@@ -9,10 +9,10 @@ import (
 	"mirador/omis/program"
 )
 
-// Sums of what functions are told go on while there is no monitor, and are the next one's.
-// One that loads something else is another program.
+// Sums of values that functions get as arguments continue without a monitor, and the next monitor adopts
+// them. A program that loads something else is not adopted.
 func TestKeptLoads(t *testing.T) {
-	e := &heritage{h: newHost(t, gigabyte)}
+	e := &keptHost{h: newHost(t, gigabyte)}
 	place := func(load program.Load) {
 		t.Helper()
 		w := e.h.watch(1, atBegin)
@@ -47,9 +47,9 @@ func TestKeptLoads(t *testing.T) {
 	e.end(t)
 }
 
-// What code in a program cannot load is refused.
+// Loads that are impossible inline are refused.
 func TestOtherLoadsAreRefused(t *testing.T) {
-	e := &heritage{h: newHost(t, gigabyte)}
+	e := &keptHost{h: newHost(t, gigabyte)}
 	e.begin(t)
 	w := e.h.watch(1, atBegin)
 	w.Event = node.EventReachedAddr

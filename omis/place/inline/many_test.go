@@ -21,7 +21,7 @@ import (
 	"mirador/omis/program"
 )
 
-// program is a running one with its functions, observed by a real node.
+// observed is a running program with its functions, on a real node.
 type observed struct {
 	*subject.Subject
 	t    testing.TB
@@ -31,7 +31,7 @@ type observed struct {
 	size map[string]int
 }
 
-// observe starts a program that says a line when it is ready.
+// observe starts a program that prints a line when it is ready.
 func observe(t testing.TB, path string, args ...string) *observed {
 	t.Helper()
 	g := &observed{
@@ -77,7 +77,7 @@ func (g *observed) locate(m node.Module) {
 		return // the kernel's own
 	}
 	defer file.Close()
-	symbols, _ := file.Symbols() // a library may have been stripped of them
+	symbols, _ := file.Symbols() // the symbols of a library may have been removed
 	dynamic, _ := file.DynamicSymbols()
 	for _, s := range append(symbols, dynamic...) {
 		if elf.ST_TYPE(s.Info) == elf.STT_FUNC && s.Value != 0 {
@@ -98,8 +98,8 @@ func (g *observed) code(addr uint64, size int) []byte {
 // many is how many functions are measured at once.
 const many = 10_000
 
-// buildMany compiles a program with many functions, and the command "all FROM TO" that
-// calls those in between.
+// buildMany compiles a program with many functions, and the command "all FROM TO", which calls some of
+// them.
 func buildMany(t testing.TB) string {
 	t.Helper()
 	var code strings.Builder
@@ -119,7 +119,7 @@ func buildMany(t testing.TB) string {
 	return subject.Compile(t, "many", "-O1", "-no-pie", "../kernel/testdata/many.c", path)
 }
 
-// Ten thousand functions are measured, read and let alone again, each by itself.
+// Ten thousand functions are measured, read and released, each by itself.
 func TestManyFunctions(t *testing.T) {
 	g := observe(t, buildMany(t))
 	p := newPlacer(t, g.node)
@@ -139,7 +139,7 @@ func TestManyFunctions(t *testing.T) {
 	var stands []program.Placed
 	for i, err := range errs {
 		if err != nil {
-			refused[i] = true // what looks like a branch into its middle
+			refused[i] = true // bytes that look like a branch into its middle
 			continue
 		}
 		placed[i].SetActive(true)
@@ -176,7 +176,7 @@ func TestManyFunctions(t *testing.T) {
 	}
 }
 
-// How long it takes to read a counter.
+// BenchmarkRows measures reading a counter.
 func BenchmarkRows(b *testing.B) {
 	h := newHost(b, 64*gigabyte)
 	p := newPlacer(b, h)

@@ -18,22 +18,22 @@ import (
 // of the process write.
 type memory struct {
 	shape
-	bytes     []byte
-	base      uint64 // address of the memory in the process
-	inherited bool   // a former monitor has made the layout
-	next      map[cellKind]cell
-	free      map[cellKind][]cell
-	entries   numbers // of the directory
-	filters   numbers
-	records   numbers // of the ledger
-	serial    uint64  // of the last record
-	program   numbers
-	swaps     bool      // the machine swaps, so pages may be on a disk
-	rooms     [][]pages // by groups and slots: what is known of the pages of a room
-	kinds     []byte    // kinds of groups; the header has them for a later monitor
-	used      int       // number of groups in use
-	extents   extents   // nil: only inUse tells what was written to
-	spent     int       // of the budget
+	bytes   []byte
+	base    uint64 // address of the memory in the process
+	adopted bool   // a former monitor has made the layout
+	next    map[cellKind]cell
+	free    map[cellKind][]cell
+	entries numbers // of the directory
+	filters numbers
+	records numbers // of the ledger
+	serial  uint64  // of the last record
+	program numbers
+	swaps   bool      // the machine swaps, so pages may be on a disk
+	rooms   [][]pages // by groups and slots: what is known of the pages of a room
+	kinds   []byte    // kinds of groups; the header has them for a later monitor
+	used    int       // number of groups in use
+	extents extents   // nil: only inUse tells what was written to
+	spent   int       // of the budget
 }
 
 // numbers allocates numbers.
@@ -90,7 +90,7 @@ func newMemory(b []byte, base uint64) (*memory, error) {
 		m.word32(m.slotAt(crowd) + slotTID).Store(everybody)
 		m.word(headerTurn).Store(crowd + 1)
 	case string(said[:]) == magic && m.word(headerSlots).Load() == uint64(sh.slots):
-		m.inherited = true
+		m.adopted = true
 		return m, m.readLayout()
 	default:
 		return nil, errors.New("a monitor of another version has left its memory in the process")

@@ -19,7 +19,7 @@ import (
 	"mirador/omis/program"
 )
 
-// scenes is the program whose functions are called a known number of times.
+// scenes is a program whose functions are called a known number of times.
 func scenes(t testing.TB, flags ...string) string {
 	t.Helper()
 	object := subject.Compile(t, "scenes.o", append([]string{"-c", "../../monitor/rig/testdata/target.c"}, flags...)...)
@@ -35,7 +35,7 @@ func (g *observed) do(format string, args ...any) {
 	}
 }
 
-// returns are the addresses of a function's returns.
+// returns returns the addresses of a function's returns.
 func (g *observed) returns(name string) (list []uint64) {
 	g.t.Helper()
 	for at, code := 0, g.code(g.fun[name], g.size[name]); at < len(code); {
@@ -57,8 +57,7 @@ func (g *observed) at(addr uint64) node.Watch {
 	return node.Watch{Event: node.EventReachedAddr, Proc: g.ID, Addr: addr}
 }
 
-// timing counts and times a function; where a return has no room for a jump, it is
-// counted only.
+// timing counts and times a function. If a return has no room for a jump, it only counts.
 func (g *observed) timing(p *inline.Placer, function string) (sums, intervals program.Store) {
 	g.t.Helper()
 	sums, intervals = newStore(g.t, p, g.ID, program.StoreSums), newStore(g.t, p, g.ID, program.StoreIntervals)
@@ -81,7 +80,7 @@ func (g *observed) timing(p *inline.Placer, function string) (sums, intervals pr
 	return sums, intervals
 }
 
-// However the compiler has made a program, each call is counted, by each of many threads.
+// Each call is counted, by each of many threads, for different options of the compiler.
 func TestCompiled(t *testing.T) {
 	for _, flags := range []string{"-O0", "-O1", "-O2", "-O3", "-Os", "-O2 -no-pie", "-O2 -static", "-O2 -fcf-protection=full", "-O2 -fno-plt -flto", "-O0 -fcf-protection=full -static"} {
 		t.Run(flags, func(t *testing.T) {
@@ -105,12 +104,12 @@ func TestCompiled(t *testing.T) {
 	}
 }
 
-// odd are the rows that are not like most in TestCompiled.
+// odd returns the rows that are unlike the others in TestCompiled.
 func odd(list []program.Row) []program.Row {
 	return slices.DeleteFunc(list, func(r program.Row) bool { return r.Value == 500 })
 }
 
-// Threads come and go without end, and none is lost. In a library code can stand as well.
+// Threads begin and end all the time, and none is lost. Code can also be in a library.
 func TestThreadChurn(t *testing.T) {
 	g := observe(t, scenes(t))
 	p := newPlacer(t, g.node)
@@ -125,7 +124,7 @@ func TestThreadChurn(t *testing.T) {
 	list := rows(t, sums)
 	for _, r := range list {
 		sum += r.Value
-		if r.TID == 0 { // threads that ended long ago, or came before the monitor was there to find them a slot
+		if r.TID == 0 { // threads that ended long ago, or that found no slot before the monitor freed some
 			crowd = r.Value - 1
 		}
 	}
@@ -145,7 +144,7 @@ func TestThreadChurn(t *testing.T) {
 	}
 }
 
-// forks is how many threads and processes this machine has begun.
+// forks returns how many threads and processes this machine has started.
 func forks(t *testing.T) (n int) {
 	t.Helper()
 	stat, err := os.ReadFile("/proc/stat")
@@ -159,8 +158,8 @@ func forks(t *testing.T) (n int) {
 	return n
 }
 
-// numbers is after how many of them one may have the number of another, and be taken for
-// it if that is soon: all numbers there are, less those that others have for long.
+// numbers returns after how many new threads a number may be used again: all numbers, less those that are
+// in use for long.
 func numbers(t *testing.T) (n int) {
 	t.Helper()
 	most, err := os.ReadFile("/proc/sys/kernel/pid_max")
@@ -173,7 +172,7 @@ func numbers(t *testing.T) (n int) {
 	return n - n/4
 }
 
-// What was taken away leaves the code as it was.
+// After code is removed, the original code is there.
 func TestCodeIsPutRight(t *testing.T) {
 	g := observe(t, scenes(t))
 	p := newPlacer(t, g.node)

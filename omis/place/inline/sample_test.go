@@ -11,7 +11,7 @@ import (
 	"mirador/omis/program"
 )
 
-// sampled counts function 1 of a host and times one in so many of its calls.
+// sampled counts function 1 of a host and times one in oneIn of its calls.
 func sampled(t *testing.T, h *host, p *inline.Placer, oneIn int64) (sums, intervals program.Store) {
 	t.Helper()
 	sums, intervals = newStore(t, p, h.ID, program.StoreSums), newStore(t, p, h.ID, program.StoreIntervals)
@@ -21,8 +21,7 @@ func sampled(t *testing.T, h *host, p *inline.Placer, oneIn int64) (sums, interv
 	return sums, intervals
 }
 
-// expectSampled checks that so many threads have begun so many intervals each, and timed
-// so many of them.
+// expectSampled checks the number of threads, and how many intervals each has begun and timed.
 func expectSampled(t *testing.T, intervals program.Store, threads int, begun, timed int64) {
 	t.Helper()
 	list := rows(t, intervals)
@@ -65,20 +64,20 @@ func TestSampledThreads(t *testing.T) {
 	expectSampled(t, intervals, 1, 20, 2)
 }
 
-// What threads have measured that have ended is kept in whole.
+// What ended threads have measured is kept completely.
 func TestSampledThreadsOneByOne(t *testing.T) {
 	h := newHost(t, gigabyte)
 	_, intervals := sampled(t, h, newPlacer(t, h), 5)
 	for range 20 {
 		h.do("onebyone", 1, 50, 10)
-		for inline.Taken(intervals) > 100 { // the others are given free soon
+		for inline.Taken(intervals) > 100 { // wait until other slots are freed
 			time.Sleep(time.Millisecond)
 		}
 	}
 	expectSampled(t, intervals, 1000, 10, 2)
 }
 
-// In each turn one call is timed, and every one has its chance.
+// One call of each n is timed, and each of them is chosen sometimes.
 func TestLots(t *testing.T) {
 	const oneIn, turns = 4, 200
 	h := newHost(t, 64*gigabyte)
@@ -104,8 +103,8 @@ func TestLots(t *testing.T) {
 	}
 }
 
-// Handlers of signals that interrupt the code, and run it, have no call miscounted, and
-// end nobody else's interval.
+// Signal handlers that interrupt the code, and run it, do not make counts wrong, and do not end intervals
+// of the interrupted code.
 func TestSampledSignals(t *testing.T) {
 	for _, other := range []int{0, 1} {
 		h := newHost(t, 64*gigabyte)
@@ -124,7 +123,7 @@ func TestSampledSignals(t *testing.T) {
 	}
 }
 
-// Where another timer at the same place times all, both are right.
+// If another timer at the same place times all calls, both are right.
 func TestSampledBesideOthers(t *testing.T) {
 	h := newHost(t, 64*gigabyte)
 	p := newPlacer(t, h)
@@ -137,11 +136,11 @@ func TestSampledBesideOthers(t *testing.T) {
 	expectSampled(t, all, 1, 1000, 1000)
 }
 
-// Where one in so many is timed, the next monitor has every count as well, and goes on
-// in the middle of a turn. Other turns make another program.
+// If only some intervals are timed, the next monitor has every count, and continues in the middle of n
+// intervals. A program with another ratio is not adopted.
 func TestSampledIsKept(t *testing.T) {
 	const oneIn = 10
-	e := &heritage{h: newHost(t, gigabyte), oneIn: oneIn}
+	e := &keptHost{h: newHost(t, gigabyte), oneIn: oneIn}
 	e.begin(t)
 	e.placeAll(t)
 	for n := range int64(4) {

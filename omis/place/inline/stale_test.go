@@ -9,15 +9,15 @@ import (
 	"mirador/omis/program"
 )
 
-// leaves has function 2 of a host begin intervals that it never ends, as one does that is
-// left by an exception or a longjmp.
+// leaves has function 2 of a host begin intervals that it never ends, as a function does that an exception
+// or a longjmp leaves.
 func leaves(t *testing.T, h *host, p *inline.Placer, intervals program.Store, oneIn int64) {
 	t.Helper()
 	place(t, p, h.watch(2, atBegin), program.Op{Do: program.OpStart, OneIn: oneIn, Store: intervals})
 }
 
-// A call at the place of the stack where another was left takes nothing of it for its
-// own, whichever of the two is timed.
+// A call with the stack pointer of one that was left does not use its interval, whichever of the two is
+// timed.
 func TestSampledLeftBeside(t *testing.T) {
 	h := newHost(t, gigabyte)
 	p := newPlacer(t, h)
@@ -40,12 +40,11 @@ func TestSampledLeftBeside(t *testing.T) {
 	}
 }
 
-// The end of a call drops what was left further down, whether the call itself is timed
-// or not.
+// The end of a call removes intervals further down that were left, whether the call itself is timed or not.
 func TestSampledLeftInside(t *testing.T) {
 	h := newHost(t, gigabyte)
 	p := newPlacer(t, h)
-	// Function 1 calls function 2: call, over the distance from behind it.
+	// Function 1 calls function 2: a call instruction, and the distance from its end.
 	const from, to = functionSize + functionSize/2 + 5, 2 * functionSize
 	h.body = []byte{0xe8, (to - from) & 0xff, (to - from) >> 8, 0, 0}
 	_, intervals := sampled(t, h, p, 3)

@@ -22,7 +22,7 @@ func timed(t *testing.T, h *host, p *inline.Placer) (sums, intervals program.Sto
 	return sums, intervals
 }
 
-// expect checks that so many threads have so many calls each.
+// expect checks the number of threads, and that each has so many calls.
 func expect(t *testing.T, sums, intervals program.Store, threads int, calls int64) {
 	t.Helper()
 	counted, measured := rows(t, sums), rows(t, intervals)
@@ -60,7 +60,7 @@ func TestThreadsAtOnce(t *testing.T) {
 	expect(t, sums, intervals, 64, 100_000)
 }
 
-// Threads one after the other have their rows, though they are more than there are slots.
+// Threads that run one after the other have rows of their own, although they are more than there are slots.
 func TestThreadsOneByOne(t *testing.T) {
 	h := newHost(t, gigabyte) // for 256 slots
 	sums, intervals := timed(t, h, newPlacer(t, h))
@@ -68,18 +68,18 @@ func TestThreadsOneByOne(t *testing.T) {
 	expect(t, sums, intervals, program.RowsOfEnded(2), 7)
 }
 
-// oneByOne has threads come by seven times, each after the other has ended.
+// oneByOne runs threads one after the other, each of which calls seven times.
 func oneByOne(h *host, sums program.Store, threads int) {
 	for range threads / 100 {
 		h.do("onebyone", 1, 100, 7)
-		for inline.Taken(sums) > 100 { // the others are given free soon
+		for inline.Taken(sums) > 100 { // wait until other slots are freed
 			time.Sleep(time.Millisecond)
 		}
 	}
 }
 
-// Of very many threads that have ended the last ones have rows of their own; what the
-// others have measured is told in whole.
+// Of very many ended threads the last ones have rows of their own; what the others have measured is
+// complete.
 func TestVeryManyThreadsOneByOne(t *testing.T) {
 	h := newHost(t, gigabyte)
 	sums, intervals := timed(t, h, newPlacer(t, h))
@@ -113,8 +113,7 @@ func TestVeryManyThreadsOneByOne(t *testing.T) {
 	}
 }
 
-// Without a free slot calls are counted all the same, though not by threads. How many
-// intervals are lost is counted.
+// Without a free slot calls count, but not by threads. The number of lost intervals is counted.
 func TestTooManyThreads(t *testing.T) {
 	h := newHost(t, gigabyte)
 	p := newPlacer(t, h)
@@ -142,13 +141,13 @@ func TestTooManyThreads(t *testing.T) {
 	for _, r := range rows(t, intervals) {
 		n += r.Count
 	}
-	// Of an interval the beginning may be lost, the end, or both.
+	// An interval may lose its beginning, its end, or both.
 	if lost := int64(intervals.Lost()); n > 600_000 || n+lost < 600_000 || n+lost/2 > 600_000+600 {
 		t.Errorf("%d timed, %d lost", n, lost)
 	}
 }
 
-// Handlers of signals that interrupt the code, and run it, spoil nothing.
+// Signal handlers that interrupt the code, and run it, spoil nothing.
 func TestSignals(t *testing.T) {
 	for _, other := range []int{0, 1} {
 		h := newHost(t, 64*gigabyte)
@@ -170,7 +169,7 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// The child of a vfork is taken for its parent.
+// The child of a vfork counts as its parent.
 func TestVfork(t *testing.T) {
 	h := newHost(t, 64*gigabyte)
 	sums, intervals := timed(t, h, newPlacer(t, h))
@@ -194,7 +193,7 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// Where one thread has come by so far, stores of all kinds are in nanoseconds, too.
+// Stores of all kinds are in nanoseconds also if only one thread has arrived so far.
 func TestReadAtOnceOfOneThread(t *testing.T) {
 	h := newHost(t, 64*gigabyte)
 	p := newPlacer(t, h)
@@ -207,15 +206,15 @@ func TestReadAtOnceOfOneThread(t *testing.T) {
 	}
 	for i, s := range stores {
 		got, alone := list[i], rows(t, s)[0]
-		// The clock is known better from time to time, but never by a twentieth.
+		// The clock is measured better from time to time, but never changes by a twentieth.
 		if got.TID != alone.TID || got.Value != alone.Value || got.Count != alone.Count || math.Abs(float64(got.Sum.Lo)/float64(max(alone.Sum.Lo, 1))-1) > 0.05 && alone.Sum.Lo > 0 {
 			t.Errorf("store %d: %+v, alone %+v", i, got, alone)
 		}
 	}
 }
 
-// Many stores are read with one look, and each has the rows that it has by itself: one
-// that nobody has changed has none, nor has one that is closed.
+// Many stores that are read together have the same rows as each has by itself. A store without changes, or
+// one that is closed, has none.
 func TestReadAtOnce(t *testing.T) {
 	h := newHost(t, 64*gigabyte)
 	p := newPlacer(t, h)
@@ -234,7 +233,7 @@ func TestReadAtOnce(t *testing.T) {
 	}
 	from := 0
 	for i, s := range stores {
-		alike := func(a, b program.Row) bool { // nanoseconds are not: the clock is known better from time to time
+		alike := func(a, b program.Row) bool { // nanoseconds may differ, because the clock is measured better from time to time
 			return a.TID == b.TID && a.Value == b.Value && a.Count == b.Count
 		}
 		if alone := rows(t, s); !slices.EqualFunc(list[from:ends[i]], alone, alike) {

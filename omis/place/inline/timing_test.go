@@ -17,10 +17,10 @@ import (
 	"mirador/omis/program"
 )
 
-// pageAt is where the code of a host has a page that plays the hypervisor's.
+// pageAt is where the code of a host has a page that replaces the hypervisor's.
 const pageAt = 0xff000
 
-// fakePage plays the page of a hypervisor, for a host and its monitor.
+// fakePage replaces the page of a hypervisor, for a host and its monitor.
 type fakePage struct {
 	bytes []byte
 	at    uint64
@@ -46,7 +46,7 @@ func (f *fakePage) change(l clock.Line) {
 	f.line = l
 }
 
-// clock is what Judge would return.
+// clock is a replacement of Judge.
 func (f *fakePage) clock() (clock.Clock, error) {
 	return clock.Clock{
 		Kind: clock.Page, Source: "fake",
@@ -68,7 +68,7 @@ func (f *fakePage) clock() (clock.Clock, error) {
 // half has ticks of half a nanosecond.
 var half = clock.Line{Ticks: 1 << 40, Time: 77 << 30, Mul: 1 << 31, Shift: 0, Flags: 1}
 
-// forced is a clock of a kind that this machine has.
+// forced returns a clock of a kind that this machine has.
 func forced(t testing.TB, k clock.Kind) func() (clock.Clock, error) {
 	c, err := clock.This().Forced(k)
 	if err != nil {
@@ -122,8 +122,7 @@ var spin = []byte{
 
 const spun = 20_000
 
-// The code leaves all registers, the flags and the stack as they are, whatever clock it
-// reads.
+// The code leaves all registers, the flags and the stack unchanged, whatever clock it reads.
 func TestNothingElseChangesByAnyClock(t *testing.T) {
 	eachClock(t, gigabyte, func(t *testing.T, h *host, p *inline.Placer) {
 		h.t = t
@@ -131,8 +130,7 @@ func TestNothingElseChangesByAnyClock(t *testing.T) {
 	})
 }
 
-// checkTiming runs the code of programs that measure time, with other registers and memory
-// each time.
+// checkTiming runs the code of programs that measure time, with random registers and memory.
 func (h *host) checkTiming(p *inline.Placer) {
 	h.t.Helper()
 	intervals, some, traced := newStore(h.t, p, h.ID, program.StoreIntervals), newStore(h.t, p, h.ID, program.StoreIntervals), newStore(h.t, p, h.ID, program.StoreHistograms)
@@ -158,7 +156,7 @@ func TestDurationsByAnyClock(t *testing.T) {
 		_, intervals := timed(t, h, p)
 		h.do("call", 1, 300)
 		got := rows(t, intervals)[0]
-		// How long the ticks of the body are, by the monitor's clock.
+		// The length of the body in ticks, by the monitor's clock.
 		ticks, begin := clock.Ticks(), time.Now()
 		time.Sleep(20 * time.Millisecond)
 		length := float64(time.Since(begin)) / float64(clock.Ticks()-ticks)
@@ -172,8 +170,8 @@ func TestDurationsByAnyClock(t *testing.T) {
 	})
 }
 
-// Where the hypervisor changes the page, no interval is converted by the line of another,
-// with the monitor and without: each change is of rate, origin or both, or of neither.
+// The hypervisor changes the page; no interval is converted by another line than its own, with the monitor
+// and without. Each change is of rate, origin, both, or neither.
 func TestPageChanges(t *testing.T) {
 	for _, alive := range []bool{true, false} {
 		t.Run(fmt.Sprintf("monitor sees them %v", alive), func(t *testing.T) {
@@ -187,8 +185,8 @@ func TestPageChanges(t *testing.T) {
 				if !alive {
 					f.stale.Store(true)
 				}
-				// Rates are so far apart that no interval of one can be taken for that of another:
-				// 20,000 ticks take 10, 20 or 40 µs, and at most half as much again.
+				// The rates are so different that intervals of one cannot be mistaken for another's: 20,000
+				// ticks take 10, 20 or 40 µs, and at most half as much again.
 				lines := []clock.Line{half, half, half, half}
 				lines[1].Mul, lines[1].Shift = 1<<31, 1
 				lines[2].Mul, lines[2].Shift = 1<<30, 3
@@ -224,8 +222,8 @@ func TestPageChanges(t *testing.T) {
 	}
 }
 
-// Intervals that a change falls into are dropped and counted as lost, unless the line is the
-// same; those of other rows of the thread and later ones are measured.
+// An interval during which the line changes is removed and counted as lost; intervals of other rows of the
+// thread, and later ones, are measured.
 func TestPageChangesWithin(t *testing.T) {
 	eachOwner(t, func(t *testing.T, h *host) {
 		f := h.fakePage(half)
@@ -263,7 +261,7 @@ func TestPageChangesWithin(t *testing.T) {
 	})
 }
 
-// The same holds where one interval in so many is timed: the clock is read late then.
+// The same holds if only some intervals are timed: the clock is read late then.
 func TestPageChangesWithinSampled(t *testing.T) {
 	eachOwner(t, func(t *testing.T, h *host) {
 		f := h.fakePage(half)
@@ -282,14 +280,14 @@ func TestPageChangesWithinSampled(t *testing.T) {
 			}
 			h.do("call", 2, 1)
 		}
-		// Of each four one is timed, and the page changes in half of the fours.
+		// One of each four is timed, and the page changes during half of the fours.
 		if got := rows(t, intervals)[0]; got.Count != all/8 || got.Unfinished != all/8 || got.Skipped != all*3/4 || got.Max > uint64(time.Minute) {
 			t.Errorf("%+v", got.Intervals)
 		}
 	})
 }
 
-// While the page changes all the time and threads measure, every value is one of a rate.
+// While the page changes all the time and threads measure, every value is by one of the rates.
 func TestPageChangesConcurrently(t *testing.T) {
 	eachOwner(t, func(t *testing.T, h *host) {
 		h.body = spin
@@ -324,7 +322,7 @@ func TestPageChangesConcurrently(t *testing.T) {
 		var finished, unfinished int64
 		for _, r := range rows(t, intervals) {
 			finished, unfinished = finished+r.Count, unfinished+r.Unfinished
-			// One that was converted by another's line would be hours longer, or shorter.
+			// By another line it would be hours longer or shorter.
 			if r.Min < spun/2 || r.Max > uint64(time.Minute) {
 				t.Errorf("from %d to %d ns", r.Min, r.Max)
 			}
@@ -335,7 +333,7 @@ func TestPageChangesConcurrently(t *testing.T) {
 	})
 }
 
-// A counter that was set back while an interval was open gives no duration.
+// If the counter was set back while an interval was open, the interval gives no duration.
 func TestCounterSetBack(t *testing.T) {
 	eachOwner(t, func(t *testing.T, h *host) {
 		p := inline.NewWith(h, forced(t, clock.Counter))
@@ -354,7 +352,7 @@ func TestCounterSetBack(t *testing.T) {
 	})
 }
 
-// Without a clock programs that measure time are refused, with the reason; others are not.
+// Without a clock, programs that measure time are refused, with the reason; others are not.
 func TestNoClock(t *testing.T) {
 	h := newHost(t, gigabyte)
 	why := errors.New("the kernel's clock is hpet")
@@ -378,7 +376,7 @@ func TestNoClock(t *testing.T) {
 	}
 }
 
-// In a process that has unmapped the kernel's page no code is put that would read it.
+// If a process has unmapped the kernel's page, code that would read it is not installed.
 func TestPageUnmapped(t *testing.T) {
 	h := newHost(t, gigabyte)
 	f := h.fakePage(half)
@@ -396,7 +394,7 @@ func TestPageUnmapped(t *testing.T) {
 	}
 }
 
-// The times of a trace are those of the kernel's clock, whatever clock the code reads.
+// The times of a trace are by the kernel's clock, whatever clock the code reads.
 func TestTimesOfNotesByAnyClock(t *testing.T) {
 	for _, k := range []clock.Kind{clock.Counter, clock.Page, clock.Function} {
 		t.Run(k.String(), func(t *testing.T) {
@@ -404,7 +402,7 @@ func TestTimesOfNotesByAnyClock(t *testing.T) {
 			f := h.fakePage(half)
 			which := f.clock
 			if k == clock.Page {
-				// A page by which time goes as it does.
+				// A page whose rate is that of the counter.
 				begin, ticks := time.Now(), clock.Ticks()
 				time.Sleep(50 * time.Millisecond)
 				length := float64(time.Since(begin)) / float64(clock.Ticks()-ticks)
@@ -428,7 +426,7 @@ func TestTimesOfNotesByAnyClock(t *testing.T) {
 	}
 }
 
-// In code of Go no function is called that reads the clock: its stacks may be too small.
+// Go code does not call a function that reads the clock: its stack may be too small.
 func TestNoCallsOnGoroutines(t *testing.T) {
 	eachClock(t, gigabyte, func(t *testing.T, h *host, p *inline.Placer) {
 		h.goes = true

@@ -14,13 +14,13 @@ import (
 	"mirador/omis/program"
 )
 
-// marks of a function's begin and end, which come in turn in each thread.
+// marks of a function's begin and end, which alternate in each thread.
 const (
 	begun = 1
 	ended = -2
 )
 
-// traced has function 1 of a host leave records where it begins and ends.
+// traced has function 1 of a host append records at its begin and end.
 func traced(t *testing.T, h *host, p *inline.Placer, room int64) program.Trail {
 	t.Helper()
 	s := newStore(t, p, h.ID, program.StoreTraces)
@@ -29,7 +29,7 @@ func traced(t *testing.T, h *host, p *inline.Placer, room int64) program.Trail {
 	return s.(program.Trail)
 }
 
-// inTurn is what is read of a trace: how many records each thread has.
+// inTurn is what was read of a trace: how many records each thread has.
 type inTurn struct {
 	records map[int]int
 	last    map[int]program.Record
@@ -41,8 +41,8 @@ func newInTurn() *inTurn {
 	return &inTurn{records: make(map[int]int), last: make(map[int]program.Record)}
 }
 
-// take takes records, and checks that those of a thread follow each other. Where some are
-// lost, that is not known of their marks.
+// take takes records, and checks that those of a thread alternate. If some are lost, it does not check the
+// marks.
 func (in *inTurn) take(t *testing.T, s program.Trail) {
 	t.Helper()
 	list, lost, err := s.Take()
@@ -66,7 +66,7 @@ func (in *inTurn) take(t *testing.T, s program.Trail) {
 	}
 }
 
-// expectTraced takes what there is, and checks how many threads have so many records each.
+// expectTraced takes the records, and checks the number of threads and records of each.
 func expectTraced(t *testing.T, s program.Trail, threads, records int, lost uint64) {
 	t.Helper()
 	in := newInTurn()
@@ -90,7 +90,7 @@ func monotonic(t *testing.T) int64 {
 	return now.Nano()
 }
 
-// Records are those of all calls, each is taken once, and is of the time when it was.
+// All calls have records, each is taken once, and has the right time.
 func TestTrail(t *testing.T) {
 	h := newHost(t, 64*gigabyte)
 	s := traced(t, h, newPlacer(t, h), 1)
@@ -116,8 +116,7 @@ func TestTrail(t *testing.T) {
 	expectTraced(t, s, 0, 0, 0)
 }
 
-// Where there are more records than there is room for, the newest are there, and how many
-// are not is told.
+// If there are more records than room, the newest are kept, and the number of lost ones is reported.
 func TestFullTrail(t *testing.T) {
 	for room, kept := range map[int64]int{1: 2048, 2048: 2048, 2049: 4096, 65536: 65536} {
 		h := newHost(t, 64*gigabyte)
@@ -129,8 +128,8 @@ func TestFullTrail(t *testing.T) {
 	}
 }
 
-// Four threads leave 40,000 records each, and none is lost; nor is one of many threads that
-// come one after the other, more than there are slots.
+// Four threads append 40,000 records each, and none is lost; nor is one of many threads that run one after
+// the other, more than there are slots.
 func TestTrailOfThreads(t *testing.T) {
 	h := newHost(t, gigabyte)
 	s := traced(t, h, newPlacer(t, h), 65536)
@@ -138,15 +137,15 @@ func TestTrailOfThreads(t *testing.T) {
 	expectTraced(t, s, 4, 40_000, 0)
 	for range 10 {
 		h.do("onebyone", 1, 100, 7)
-		for inline.Taken(s) > 100 { // the others are given free soon
+		for inline.Taken(s) > 100 { // wait until other slots are freed
 			time.Sleep(time.Millisecond)
 		}
 	}
 	expectTraced(t, s, 1000, 14, 0)
 }
 
-// A reader who never comes does not fill the monitor's memory: of threads that have ended the
-// newest records are kept, and the others lost.
+// If records are never read, memory is bounded: of ended threads the newest records are kept, and the
+// others are lost.
 func TestUnreadTrail(t *testing.T) {
 	h := newHost(t, gigabyte)
 	s := traced(t, h, newPlacer(t, h), 65536)
@@ -161,8 +160,8 @@ func TestUnreadTrail(t *testing.T) {
 	}
 }
 
-// Whoever takes records while threads leave them gets each one, or is told that it is lost:
-// also where threads are so many that some have no slot.
+// A reader that takes records while threads append them gets each record, or learns that it was lost, also
+// if some threads have no slot.
 func TestTakenMeanwhile(t *testing.T) {
 	for threads, calls := range map[int]int{4: 200_000, 600: 1000} {
 		h := newHost(t, gigabyte)
@@ -188,7 +187,7 @@ func TestTakenMeanwhile(t *testing.T) {
 	}
 }
 
-// Handlers of signals that interrupt the code, and run it, spoil nothing.
+// Signal handlers that interrupt the code, and run it, spoil nothing.
 func TestTrailBySignals(t *testing.T) {
 	h := newHost(t, 64*gigabyte)
 	p := newPlacer(t, h)
@@ -224,8 +223,7 @@ func TestTrailBySignals(t *testing.T) {
 	}
 }
 
-// The rings of traces that are closed are there for others, and there are no more than
-// have room.
+// The rings of closed traces are used again, and there are no more than have room.
 func TestRoomForTrails(t *testing.T) {
 	h := newHost(t, gigabyte)
 	p := newPlacer(t, h)

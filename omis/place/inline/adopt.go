@@ -35,20 +35,20 @@ func (o *orphan) word() string {
 	return string(word)
 }
 
-// inherit opens what is in the memory.
-func (t *target) inherit() error {
+// adopt opens what is in the memory.
+func (t *target) adopt() error {
 	var patches []node.Patched
-	if heir, ok := t.ground.(node.Heir); ok {
-		patches = heir.Left()
+	if left, ok := t.ground.(node.Leftover); ok {
+		patches = left.Left()
 	}
-	if !t.memory.inherited {
+	if !t.memory.adopted {
 		return t.takeAway(patches)
 	}
-	if err := t.inheritStores(); err != nil {
+	if err := t.adoptStores(); err != nil {
 		return err
 	}
-	t.inheritSlots()
-	if err := t.inheritPrograms(patches); err != nil {
+	t.adoptSlots()
+	if err := t.adoptPrograms(patches); err != nil {
 		return err
 	}
 	return t.retire()
@@ -61,8 +61,8 @@ func (t *target) takeAway(patches []node.Patched) error {
 	return t.placer.patcher.Unpatch(t.proc, patches)
 }
 
-// inheritStores reads the directory and the ledger.
-func (t *target) inheritStores() error {
+// adoptStores reads the directory and the ledger.
+func (t *target) adoptStores() error {
 	m := t.memory
 	entries, err := m.directory()
 	if err != nil {
@@ -106,8 +106,8 @@ func (t *target) joinSums(sums []listed) {
 	}
 }
 
-// inheritSlots finds the slots that are taken.
-func (t *target) inheritSlots() {
+// adoptSlots finds the slots that are taken.
+func (t *target) adoptSlots() {
 	m := t.memory
 	t.seen = m.word(headerClaimed).Load()
 	for i := range m.slots {
@@ -136,9 +136,9 @@ func (t *target) lookRound() {
 	}
 }
 
-// inheritPrograms matches installed code with the descriptions of programs. Descriptions without code, and
+// adoptPrograms matches installed code with the descriptions of programs. Descriptions without code, and
 // code without a description, are removed.
-func (t *target) inheritPrograms(patches []node.Patched) error {
+func (t *target) adoptPrograms(patches []node.Patched) error {
 	at := make(map[uint64]node.Patched)
 	for _, p := range patches {
 		at[p.Switch()] = p
@@ -157,11 +157,11 @@ func (t *target) inheritPrograms(patches []node.Patched) error {
 		delete(at, s.change)
 		t.left = append(t.left, &left{said: s, patch: p})
 	}
-	t.inheritFilters()
+	t.adoptFilters()
 	return t.takeAway(slices.Collect(maps.Values(at)))
 }
 
-func (t *target) inheritFilters() {
+func (t *target) adoptFilters() {
 	m := t.memory
 	used := make(map[int]bool)
 	for _, l := range t.left {
