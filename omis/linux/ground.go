@@ -37,8 +37,8 @@ type ground struct {
 }
 
 var (
-	_ node.Patcher = (*Node)(nil)
-	_ node.Leftover    = (*ground)(nil)
+	_ node.Patcher  = (*Node)(nil)
+	_ node.Leftover = (*ground)(nil)
 )
 
 func (g *ground) Shared() []byte { return g.shared.Bytes }
