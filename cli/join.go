@@ -214,6 +214,10 @@ func (b *backend) Probe(id string) (gateway.Probe, bool) {
 	return p.Status(), true
 }
 
+func (b *backend) Labelled(ctx context.Context, apps []string) []probes.Labelled {
+	return b.registry.Labelled(ctx, apps)
+}
+
 func (b *backend) CountProbes() int { return b.registry.CountProbes() }
 
 func (b *backend) Subscribe(id string, after uint64) (<-chan deliver.Event, func(), error) {

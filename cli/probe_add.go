@@ -14,15 +14,15 @@ import (
 
 // probeOptions are the flags of "mirador probe add".
 type probeOptions struct {
-	app, region, to                           string
-	metrics, aggregates                       []string
-	node, process, thread, clock, destination string
-	interval, delivery, measureFor, lease     time.Duration
-	percentiles                               []float64
-	oneIn                                     int64
-	budget                                    float64
-	inactive                                  bool
-	format                                    tableFormat
+	app, region, to                                  string
+	metrics, aggregates                              []string
+	node, process, thread, clock, destination, label string
+	interval, delivery, measureFor, lease            time.Duration
+	percentiles                                      []float64
+	oneIn                                            int64
+	budget                                           float64
+	inactive                                         bool
+	format                                           tableFormat
 }
 
 func newProbeAdd(g *globals) *cobra.Command {
@@ -65,6 +65,7 @@ metrics). Without --process and --thread, values are by thread.`,
 	flags.Int64Var(&o.oneIn, "one-in", 0, "time one execution in this many")
 	flags.Float64Var(&o.budget, "budget", 0, "deactivate the probe when it takes more than this percentage of the processes' time")
 	flags.StringVar(&o.destination, "destination", "", "where to send the values: file:///path, http://host/path or https://host/path")
+	flags.StringVar(&o.label, "label", "", "a name for the values in the gateway's metrics, for Prometheus")
 	flags.StringVar(&o.clock, "clock", "ordered", "ordered, or fast: less exact and cheaper")
 	flags.BoolVar(&o.inactive, "inactive", false, "do not measure before the probe is activated")
 	flags.DurationVar(&o.lease, "lease", 0, "remove the probe when nothing has used it for this long (default never; with --for a minute more than that)")
@@ -89,7 +90,7 @@ func (o *probeOptions) request() (*mir.InstrRequest, error) {
 	}
 	r := &mir.InstrRequest{
 		Activated: !o.inactive, Flush: true, Details: true,
-		Fast: o.clock == "fast", OneIn: o.oneIn, Percentiles: o.percentiles, Budget: o.budget / 100, Lease: o.lease,
+		Fast: o.clock == "fast", OneIn: o.oneIn, Percentiles: o.percentiles, Budget: o.budget / 100, Lease: o.lease, Label: o.label,
 	}
 	if o.measureFor > 0 && o.lease == 0 {
 		r.Lease = o.measureFor + time.Minute // for when this command is killed

@@ -121,6 +121,27 @@ func TestProbeForAWhile(t *testing.T) {
 	c.says("stop")
 }
 
+// TestProbeLabel scrapes the values of a labelled probe, as Prometheus does.
+func TestProbeLabel(t *testing.T) {
+	s := startServe(t, 0)
+	c := startTally(t)
+	s.must(t, "", "attach", strconv.Itoa(c.PID))
+	before := c.says("stop")
+	s.must(t, "", "probe", "add", "--region", "tally:work", "--metric", "COUNT", "--process", "*", "--label", "ci")
+	s.must(t, "", "probe", "add", "--region", "tally:work", "--metric", "COUNT", "--process", "*")
+	c.says("go")
+	time.Sleep(20 * time.Millisecond)
+	calls := c.says("stop") - before
+	want := regexp.MustCompile(`(?m)^mirador_probe_value\{.*label="ci",metric="COUNT",.*probe="probe-1",process="p_1",region="tally:work",thread=""\} (.*)$`)
+	found := want.FindStringSubmatch(wants(t, "--unix-socket", s.socket, "http://mirador/metrics"))
+	if found == nil {
+		t.Fatal("the value is not there")
+	}
+	if got, err := strconv.ParseFloat(found[1], 64); err != nil || int(got) != calls {
+		t.Errorf("the value is %s, want %d calls", found[1], calls)
+	}
+}
+
 // TestProbeLease checks that a probe ends with its lease, and so does one whose command was
 // killed.
 func TestProbeLease(t *testing.T) {

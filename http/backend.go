@@ -55,6 +55,8 @@ type Backend interface {
 	Probes() []Probe
 	// Probe returns the probe with an id; ok is false if there is none.
 	Probe(id string) (p Probe, ok bool)
+	// Labelled returns the values of the probes of some applications that have a label.
+	Labelled(ctx context.Context, apps []string) []probes.Labelled
 	// CountProbes returns the number of probes.
 	CountProbes() int
 	// Subscribe sends the measurement documents of a probe after an event until cancel is

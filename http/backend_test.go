@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/node"
 	"mirador/omis/service"
+	"mirador/probes"
 	"mirador/probes/deliver"
 	"mirador/sir"
 )
@@ -38,6 +40,7 @@ type scripted struct {
 	mu       sync.Mutex
 	released []string
 	launched []node.Launch
+	labelled []probes.Labelled
 	attached []int
 	forked   map[int][]int
 	followed []string
@@ -111,6 +114,15 @@ func (s *scripted) Probe(id string) (Probe, bool) {
 		}
 	}
 	return Probe{}, false
+}
+
+func (s *scripted) Labelled(_ context.Context, apps []string) (list []probes.Labelled) {
+	for _, l := range s.labelled {
+		if slices.Contains(apps, l.Status.App) {
+			list = append(list, l)
+		}
+	}
+	return list
 }
 
 func (s *scripted) CountProbes() int { return len(s.probes) }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -10,11 +11,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// metrics observes the gateway itself, in a registry of its own.
+// metrics observes the gateway itself, in a registry of its own. The values of labelled
+// probes are read for each answer: see series.
 type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
-	handler  http.Handler
+	own      *prometheus.Registry
 }
 
 func newMetrics(backend Backend) *metrics {
@@ -34,7 +36,7 @@ func newMetrics(backend Backend) *metrics {
 		gauge("mirador_applications", "Applications.", func() float64 { return float64(len(backend.Apps())) }),
 		gauge("mirador_probes", "Probes that were not removed.", func() float64 { return float64(backend.CountProbes()) }),
 	)
-	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
+	m.own = registry
 	return m
 }
 
@@ -77,7 +79,16 @@ func (m *routeMetrics) observe(status int, took time.Duration) {
 }
 
 func (s *Server) getMetrics(x *exchange) error {
-	s.metrics.handler.ServeHTTP(x, x.r)
+	var apps []string
+	for name := range s.namesOfTouchable(x.caller) {
+		apps = append(apps, name)
+	}
+	slices.Sort(apps)
+	values := prometheus.NewRegistry()
+	if err := values.Register(series(s.backend.Labelled(x.r.Context(), apps))); err != nil {
+		return err
+	}
+	promhttp.HandlerFor(prometheus.Gatherers{s.metrics.own, values}, promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP(x, x.r)
 	return nil
 }
 

@@ -60,7 +60,7 @@ func Routes() []Route {
 		{Method: http.MethodGet, Pattern: "/schemas/*", Role: Nobody, handle: (*Server).getSchema,
 			Doc: "the schemas of the documents"},
 		{Method: http.MethodGet, Pattern: "/metrics", Role: Read, handle: (*Server).getMetrics,
-			Doc: "the gateway's own metrics (OpenMetrics)"},
+			Doc: "the gateway's own metrics, and the values of probes with a label (OpenMetrics)"},
 		{Method: http.MethodGet, Pattern: "/healthz", Role: Nobody, handle: (*Server).getHealth,
 			Doc: "200 while the process lives"},
 		{Method: http.MethodGet, Pattern: "/readyz", Role: Nobody, handle: (*Server).getReady,

@@ -93,6 +93,23 @@ func (f *findings) lease(e Element) time.Duration {
 	return term
 }
 
+// longestLabel limits the characters of a label.
+const longestLabel = 64
+
+// label returns the label of a probe, "" if the attribute is absent.
+func (f *findings) label(e Element) string {
+	a, ok := ours(e, "label")
+	if !ok {
+		return ""
+	}
+	strange := strings.IndexFunc(a.Value, func(r rune) bool { return r > '~' || r <= ' ' || strings.ContainsRune(`"'\\{}`, r) })
+	if a.Value == "" || len(a.Value) > longestLabel || strange >= 0 {
+		f.add(a.Pos, "label is %s; up to %d letters, digits and signs were expected, without blanks, quotation marks, backslashes and braces", Quote(a.Value), longestLabel)
+		return ""
+	}
+	return a.Value
+}
+
 // fast reports whether the request asks for the fast clock.
 func (f *findings) fast(e Element) bool {
 	a, ok := ours(e, "clock")

@@ -118,10 +118,12 @@ func TestDecodeRefuses(t *testing.T) {
 			[]string{`line 1, column 41: budget is "2"; a share of the program's time was expected, such as 2% or 0.5%`}},
 		{"leases", "<instrreq xmlns:g='urn:mirador:gateway' g:lease='60'/>", Invalid,
 			[]string{`line 1, column 41: lease is "60"; a time from one second to a year was expected, such as 60s or 1h30m`}},
+		{"labels", "<instrreq xmlns:g='urn:mirador:gateway' g:label='a b'/>", Invalid,
+			[]string{`line 1, column 41: label is "a b"; up to 64 letters, digits and signs were expected, without blanks, quotation marks, backslashes and braces`}},
 		{"short leases", "<instrreq xmlns:g='urn:mirador:gateway' g:lease='999ms'/>", Invalid,
 			[]string{`line 1, column 41: lease is "999ms"; a time from one second to a year was expected, such as 60s or 1h30m`}},
 		{"misspelt and misplaced attributes", "<instrreq xmlns:g='urn:mirador:gateway' g:buget='2%' xmlns:o='urn:o' o:x=''>\n<metric name='COUNT' g:clock='fast' o:x=''/></instrreq>", Invalid, []string{
-			`line 1, column 41: "buget" is no attribute of the gateway's; on <instrreq> there are budget, clock, details, lease, percentiles, sample`,
+			`line 1, column 41: "buget" is no attribute of the gateway's; on <instrreq> there are budget, clock, details, label, lease, percentiles, sample`,
 			`line 2, column 22: "clock": <metric> has no attributes of the gateway's; only <snapshotreq>, <instrreq> and <ctrlreq> have them`}},
 		{"an attribute of another request", "<ctrlreq xmlns:g='urn:mirador:gateway' g:sample='1/2' action='VALUE'><probe id='p'/></ctrlreq>", Invalid,
 			[]string{`line 1, column 40: "sample" is no attribute of the gateway's; on <ctrlreq> there are budget, details, lease`}},

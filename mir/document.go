@@ -109,6 +109,9 @@ type InstrRequest struct {
 	// Lease is the time without use after which the probe is removed; 0: never. It is the
 	// attribute lease="60s" of the gateway's namespace.
 	Lease time.Duration
+	// Label is a name for the probe's values in the gateway's metrics; "": they are not
+	// there. It is an attribute of the gateway's namespace.
+	Label string
 	// Details asks for the gateway's extensions in the answer: the attribute details="true" of
 	// its namespace.
 	Details bool
@@ -118,7 +121,7 @@ type InstrRequest struct {
 // Extended reports whether the answer contains the gateway's extensions. The attribute details
 // asks for them, and so does any other attribute of the gateway's namespace.
 func (r *InstrRequest) Extended() bool {
-	return r.Details || r.Budget > 0 || r.Fast || r.OneIn > 0 || len(r.Percentiles) > 0 || r.Lease > 0
+	return r.Details || r.Budget > 0 || r.Fast || r.OneIn > 0 || len(r.Percentiles) > 0 || r.Lease > 0 || r.Label != ""
 }
 
 // CodeRegion delimits the code to measure: at least one of From and To is set.

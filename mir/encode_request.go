@@ -85,6 +85,7 @@ func (w *writer) wishes(r *InstrRequest) {
 	}
 	w.percentages(r.Percentiles)
 	w.lease(r.Lease)
+	w.optional("gateway:label", r.Label)
 	w.flag("gateway:details", r.Details)
 }
 

@@ -22,6 +22,7 @@ type Status struct {
 	State      State            `json:"state"`
 	Region     string           `json:"region,omitempty"` // as in the request
 	Unit       string           `json:"-"`                // the name of the region, once it is installed
+	Label      string           `json:"label,omitempty"`
 	Metrics    []string         `json:"metrics"`
 	Request    string           `json:"request"`              // the last definition, an instrreq with defaults filled in
 	Requests   []string         `json:"requests,omitempty"`   // its conditional requests
@@ -98,6 +99,7 @@ func (p *Probe) Status() Status {
 	if text, err := mir.Marshal(&request); err == nil {
 		s.Request = strings.TrimSpace(string(text))
 	}
+	s.Label = request.Label
 	for _, m := range request.Metrics {
 		s.Metrics = append(s.Metrics, m.Name)
 	}

@@ -13,13 +13,17 @@ type Reading struct {
 func Document(rs []Reading) *mir.Measurement {
 	all := make([]mir.Values, len(rs))
 	for i := range rs {
-		p := rs[i].Plan
-		all[i] = mir.Values{
-			ProbeID: rs[i].ProbeID, Metrics: len(p.Metrics), Functions: len(p.Functions),
-			Entities: p.requested, Tuples: p.tuples(rs[i].Values),
-		}
+		all[i] = rs[i].Tuples()
 	}
 	return mir.Compress(all)
+}
+
+// Tuples converts a reading to the tuples of its measurement document.
+func (r *Reading) Tuples() mir.Values {
+	return mir.Values{
+		ProbeID: r.ProbeID, Metrics: len(r.Plan.Metrics), Functions: len(r.Plan.Functions),
+		Entities: r.Plan.requested, Tuples: r.Plan.tuples(r.Values),
+	}
 }
 
 // tuples returns the tuples of a reading. Statistics cover all entities; only minimum and
