@@ -90,32 +90,6 @@ func TestPatchGoLeaves(t *testing.T) {
 // interrupted and panic in them.
 func TestPatchGoLeavesStorm(t *testing.T) {
 	path := buildGo(t, "leaves")
-	const rounds, times = "100000", 10
-	want := subject.Alone(t, path, rounds)
-	n := openNode(t)
-	g := start(t, path, rounds)
-	ground, err := n.Ground(g.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
 	_, addrs := entriesOf(t, path, func(name string) bool { return strings.HasPrefix(name, "main.") })
-	list := everywhere(ground, addrs)
-	g.Begin()
-	placed := 0
-	for range times {
-		made, errs := patchBriefly(t, n, g, list)
-		for _, err := range errs {
-			if err != nil && !strings.Contains(err.Error(), "goroutine was interrupted") && !strings.Contains(err.Error(), "first instructions") {
-				t.Error(err)
-			}
-		}
-		placed += made
-	}
-	if placed < times*len(list)/2 {
-		t.Errorf("%d of %d functions were patched", placed, times*len(list))
-	}
-	checkText(t, g)
-	if got := g.Line(); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	patchGoStorm(t, path, "100000", addrs, "goroutine was interrupted", "first instructions")
 }

@@ -73,14 +73,17 @@ func TestLibraryCalls(t *testing.T) {
 	checkUntouched(t, g)
 }
 
+// TestLibraryCallsKilled kills monitors that watch the ends of library calls.
 func TestLibraryCallsKilled(t *testing.T) {
-	program := build(t, "library.c")
-	want := subject.Alone(t, program)
-	for i := range 6 {
-		g := start(t, program)
-		outlive(t, g, fmt.Sprintf("event-%d", node.EventLibCallEnded), time.Duration(i)*time.Millisecond)
-		if got := g.Line(); got != want {
-			t.Errorf("got %s, want %s", got, want)
+	for source, calls := range map[string][]string{"library.c": {""}, "thrower.cc": {"=risky", "=qsort"}} {
+		program := build(t, source)
+		want := subject.Alone(t, program)
+		for i := range 6 {
+			g := start(t, program)
+			outlive(t, g, fmt.Sprintf("event-%d%s", node.EventLibCallEnded, calls[i%len(calls)]), time.Duration(i)*time.Millisecond)
+			if got := g.Line(); got != want {
+				t.Errorf("%s: got %s, want %s", source, got, want)
+			}
 		}
 	}
 }

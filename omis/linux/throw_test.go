@@ -5,7 +5,6 @@ package linux
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"mirador/omis/linux/subject"
 	"mirador/omis/node"
@@ -56,17 +55,4 @@ func TestEndsWithoutReturn(t *testing.T) {
 		t.Errorf("the sums of the results are %v", sums)
 	}
 	checkUntouched(t, g)
-}
-
-func TestThrowersOutliveTheMonitor(t *testing.T) {
-	program := build(t, "thrower.cc")
-	want := subject.Alone(t, program)
-	for i := range 6 {
-		g := start(t, program)
-		name := []string{"risky", "qsort"}[i%2]
-		outlive(t, g, fmt.Sprintf("event-%d=%s", node.EventLibCallEnded, name), time.Duration(i)*time.Millisecond)
-		if got := g.Line(); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-	}
 }
