@@ -50,7 +50,7 @@ func (p *platform) watch(c *service.Call) ([]omis.Value, error) {
 // machine of an object, and receive all replies of a conditional request.
 func TestExtensionServesANode(t *testing.T) {
 	n := fake.New("here")
-	x := &platform{messages: n, replies: make(chan omis.Status, 9)}
+	x := &platform{messages: n.Capabilities().MessagePassing, replies: make(chan omis.Status, 9)}
 	b := startOver(t, []program.Machine{plain{n}}, []*fake.Node{n}, x)
 	p := n.Add(1, nil, 11)
 	p.Queues = []node.QueueID{7}

@@ -14,7 +14,7 @@ func (n *Node) Capabilities() program.Capabilities {
 	return program.Capabilities{
 		Capabilities: node.Capabilities{
 			Registers: n, CallNames: n, MemoryWriter: n, Suspender: n, ThreadControl: n, CPUTimer: n, NodeInformer: n,
-			Checkpointer: n, MessagePassing: n, Detector: n, Equipment: n,
+			Checkpointer: n, MessagePassing: &n.post, Detector: n, Equipment: n,
 		},
 		Loader: n, Costs: n,
 	}

@@ -53,7 +53,9 @@ var _ node.Node = (*Node)(nil)
 
 // New makes a node without processes.
 func New(name string) *Node {
-	return &Node{name: name, start: time.Now(), procs: make(map[int]*Process), nextPID: 5000, Disk: NewDisk()}
+	n := &Node{name: name, start: time.Now(), procs: make(map[int]*Process), nextPID: 5000, Disk: NewDisk()}
+	n.post.node = n
+	return n
 }
 
 // ask calls Script, if it is set.
