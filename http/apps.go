@@ -41,44 +41,46 @@ type LaunchRequest struct {
 // appName is what may stand in a path and in a table without quoting.
 var appName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-func (s *Server) listApps(x *exchange) error {
-	return sendJSON(x, http.StatusOK, s.touchable(x.caller))
+// appHandlers answer requests that start, list and release applications.
+type appHandlers struct {
+	*access
+	bodyReader
+	backend Backend
 }
 
-func (s *Server) touchable(c *Caller) []App {
-	apps := append([]App{}, s.backend.Apps()...) // none is a list, too, not null
-	return slices.DeleteFunc(apps, func(a App) bool { return !s.mayTouch(c, &a) })
+func (h *appHandlers) listApps(x *exchange) error {
+	return sendJSON(x, http.StatusOK, h.touchable(x.caller))
 }
 
-func (s *Server) getApp(x *exchange) error {
-	app, err := s.findApp(x)
+func (h *appHandlers) getApp(x *exchange) error {
+	app, err := h.findApp(x)
 	if err != nil {
 		return err
 	}
 	return sendJSON(x, http.StatusOK, app)
 }
 
-func (s *Server) createApp(x *exchange) error {
-	req, err := s.readAppRequest(x)
+func (h *appHandlers) createApp(x *exchange) error {
+	req, err := h.readAppRequest(x)
 	if err != nil {
 		return err
 	}
-	if err := s.mayExtend(x.caller, req.Name); err != nil {
+	if err := h.mayExtend(x.caller, req.Name); err != nil {
 		return err
 	}
 	var app App
 	if req.Launch != nil {
-		if app, err = s.launch(x, req); err != nil {
+		if app, err = h.launch(x, req); err != nil {
 			return err
 		}
 	}
 	if len(req.Attach) > 0 {
-		if app, err = s.attach(x, req); err != nil {
+		if app, err = h.attach(x, req); err != nil {
 			return err
 		}
 	}
 	if req.Follow {
-		if err := s.backend.Follow(x.r.Context(), app.Name); err != nil {
+		if err := h.backend.Follow(x.r.Context(), app.Name); err != nil {
 			return err
 		}
 	}
@@ -86,10 +88,10 @@ func (s *Server) createApp(x *exchange) error {
 	return sendJSON(x, http.StatusCreated, app)
 }
 
-func (s *Server) readAppRequest(x *exchange) (*AppRequest, error) {
+func (h *appHandlers) readAppRequest(x *exchange) (*AppRequest, error) {
 	in := takeBuffer()
 	defer giveBuffer(in)
-	body, err := s.readBody(x, in)
+	body, err := h.readBody(x, in)
 	if err != nil {
 		return nil, err
 	}
@@ -135,22 +137,10 @@ func decodeAppRequest(body []byte) (*AppRequest, error) {
 	return &req, nil
 }
 
-// mayExtend keeps a caller from putting processes into another user's
-// application.
-func (s *Server) mayExtend(c *Caller, name string) error {
-	for _, app := range s.backend.Apps() {
-		if app.Name == name && !s.mayTouch(c, &app) {
-			return NewFault(http.StatusForbidden, fmt.Sprintf(
-				"application %s belongs to uid %d, and you are %s: choose another name with --app", name, app.Owner, c.Name))
-		}
-	}
-	return nil
-}
-
 // launch starts a program. It runs as the gateway's user, so that others cannot
 // be allowed to start one.
-func (s *Server) launch(x *exchange, req *AppRequest) (App, error) {
-	if err := s.admit(x.caller, Debug); err != nil {
+func (h *appHandlers) launch(x *exchange, req *AppRequest) (App, error) {
+	if err := admit(x.caller, Debug); err != nil {
 		return App{}, err
 	}
 	if !x.caller.All {
@@ -158,14 +148,14 @@ func (s *Server) launch(x *exchange, req *AppRequest) (App, error) {
 			"a program started by this gateway would run as the gateway's user, not as you: start it yourself and attach to it with \"mirador attach PID\", or run your own gateway")
 	}
 	l := req.Launch
-	return s.backend.Launch(x.r.Context(), req.Name, node.Launch{
+	return h.backend.Launch(x.r.Context(), req.Name, node.Launch{
 		Path: l.Path, Args: l.Args, Env: l.Env, Dir: l.Dir, IO: []string{l.Stdin, l.Stdout, l.Stderr},
 	})
 }
 
-func (s *Server) attach(x *exchange, req *AppRequest) (App, error) {
+func (h *appHandlers) attach(x *exchange, req *AppRequest) (App, error) {
 	for _, pid := range req.Attach {
-		uid, err := s.ownerOf(pid)
+		uid, err := h.ownerOf(pid)
 		if err != nil {
 			return App{}, err
 		}
@@ -174,28 +164,28 @@ func (s *Server) attach(x *exchange, req *AppRequest) (App, error) {
 				"process %d belongs to uid %d, and you are %s: ask that user or root to attach to it", pid, uid, x.caller.Name))
 		}
 	}
-	app, err := s.backend.Attach(x.r.Context(), req.Name, req.Attach)
+	app, err := h.backend.Attach(x.r.Context(), req.Name, req.Attach)
 	if err != nil || req.Alone {
 		return app, err
 	}
-	return s.attachForked(x, app, req)
+	return h.attachForked(x, app, req)
 }
 
 // attachForked takes in what the attached processes have forked: the workers of a server
 // count with it, and so will those that it forks from now on. It leaves out those that the caller may not touch, and those that end
 // meanwhile.
-func (s *Server) attachForked(x *exchange, app App, req *AppRequest) (App, error) {
+func (h *appHandlers) attachForked(x *exchange, app App, req *AppRequest) (App, error) {
 	pids := req.Attach
 	for _, pid := range pids {
-		for _, child := range s.backend.Forked(pid) {
+		for _, child := range h.backend.Forked(pid) {
 			if slices.Contains(pids, child) {
 				continue
 			}
-			if uid, err := s.ownerOf(child); err != nil || !x.caller.MayTouch(uid) {
+			if uid, err := h.ownerOf(child); err != nil || !x.caller.MayTouch(uid) {
 				continue
 			}
-			wider, err := s.backend.Attach(x.r.Context(), app.Name, []int{child})
-			if _, gone := s.ownerOf(child); err != nil && gone == nil {
+			wider, err := h.backend.Attach(x.r.Context(), app.Name, []int{child})
+			if _, gone := h.ownerOf(child); err != nil && gone == nil {
 				return app, fmt.Errorf("cannot attach to process %d, which process %d has forked (\"alone\" leaves it out): %w", child, pid, err)
 			}
 			if err == nil {
@@ -206,23 +196,23 @@ func (s *Server) attachForked(x *exchange, app App, req *AppRequest) (App, error
 	return app, nil
 }
 
-func (s *Server) releaseApp(x *exchange) error {
-	app, err := s.findApp(x)
+func (h *appHandlers) releaseApp(x *exchange) error {
+	app, err := h.findApp(x)
 	if err != nil {
 		return err
 	}
-	return s.release(x, app)
+	return h.release(x, app)
 }
 
-func (s *Server) releaseApps(x *exchange) error {
-	return s.release(x, s.touchable(x.caller)...)
+func (h *appHandlers) releaseApps(x *exchange) error {
+	return h.release(x, h.touchable(x.caller)...)
 }
 
-func (s *Server) release(x *exchange, apps ...App) error {
+func (h *appHandlers) release(x *exchange, apps ...App) error {
 	kill := x.r.URL.Query().Get("kill") == "true"
 	var failed []error
 	for _, app := range apps {
-		failed = append(failed, s.backend.Release(x.r.Context(), app.Name, kill))
+		failed = append(failed, h.backend.Release(x.r.Context(), app.Name, kill))
 	}
 	if err := errors.Join(failed...); err != nil {
 		return err

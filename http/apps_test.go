@@ -161,7 +161,7 @@ func TestResources(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newTestServer(one())
-	s.cfg.Resources = []string{dir, link}
+	s.resources = []string{dir, link}
 	// The answer has all errors, with their positions.
 	expect(t, serveAs(t, s, root, "POST", "/mir", "<sirreq>\n<resource in='http://a/b.c'/><resource in='file:///bin/one' out='file:///c'/></sirreq>"), 403,
 		"<error>line 2, column 1: cannot open the resource http://a/b.c", "<error>line 2, column 30: cannot write file:///c")

@@ -36,13 +36,19 @@ func giveBuffer(b *bytes.Buffer) {
 	bodies.Put(b)
 }
 
-// readBody reads a request's body into buf, within the limit.
-func (s *Server) readBody(x *exchange, buf *bytes.Buffer) ([]byte, error) {
+// bodyReader reads the bodies of requests, up to limit bytes.
+type bodyReader struct {
+	limit int64
+	times *times
+}
+
+// readBody reads a request's body into buf.
+func (r *bodyReader) readBody(x *exchange, buf *bytes.Buffer) ([]byte, error) {
 	if coding := x.r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		x.Header().Set("Accept-Encoding", "identity") // RFC 9110, 15.5.16
 		return nil, NewFault(http.StatusUnsupportedMediaType, fmt.Sprintf("cannot read a request in the coding %s: send it as it is", coding))
 	}
-	limit := int64(s.cfg.Decoder.Limits.Bytes)
+	limit := r.limit
 	if x.r.ContentLength > limit {
 		return nil, NewFault(http.StatusRequestEntityTooLarge, tooLargeMessage(limit))
 	}
@@ -51,7 +57,7 @@ func (s *Server) readBody(x *exchange, buf *bytes.Buffer) ([]byte, error) {
 	n, err := buf.ReadFrom(io.LimitReader(x.r.Body, limit+1))
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		x.Header().Set("Connection", "close")
-		return nil, NewFault(http.StatusRequestTimeout, fmt.Sprintf("the request did not arrive whole within %v: send it faster", s.times.body))
+		return nil, NewFault(http.StatusRequestTimeout, fmt.Sprintf("the request did not arrive whole within %v: send it faster", r.times.body))
 	}
 	if err != nil {
 		return nil, NewFault(http.StatusBadRequest, "cannot read the request: "+err.Error())

@@ -3,8 +3,6 @@ package gateway
 import (
 	"context"
 	"crypto/x509"
-	"fmt"
-	"net/http"
 	"strings"
 
 	"mirador/probes/deliver"
@@ -38,23 +36,6 @@ func withCaller(ctx context.Context, c *Caller) context.Context {
 // stranger is somebody who showed nothing.
 var stranger = &Caller{Name: "stranger", UID: -1}
 
-// identify finds out who sends a request: the peer of the Unix socket, the
-// holder of a verified client certificate, or of the token.
-func (s *Server) identify(r *http.Request) *Caller {
-	if c, ok := r.Context().Value(callerKey{}).(*Caller); ok {
-		return c
-	}
-	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-		return certified(r.TLS.PeerCertificates[0])
-	}
-	// The scheme is compared without regard to case (RFC 9110, 11.1).
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if strings.EqualFold(scheme, "Bearer") && s.token.matches(strings.TrimSpace(token)) {
-		return tokenHolder
-	}
-	return stranger
-}
-
 var tokenHolder = &Caller{Name: "token", UID: -1, Role: Debug, All: true}
 
 // certified makes a caller of a client certificate that the server's authority
@@ -69,18 +50,4 @@ func certified(cert *x509.Certificate) *Caller {
 		}
 	}
 	return c
-}
-
-// admit checks the caller's role.
-func (s *Server) admit(c *Caller, need Role) error {
-	switch {
-	case c.Role >= need:
-		return nil
-	case c.Role == Nobody:
-		return &Fault{Status: http.StatusUnauthorized, Messages: []string{fmt.Sprintf(
-			"who are you? Over TCP send the header \"Authorization: Bearer TOKEN\"; the token is in the file %s of the gateway's data directory, which \"mirador serve\" logs when it starts. The Unix socket needs none",
-			TokenFile)}}
-	}
-	return &Fault{Status: http.StatusForbidden, Messages: []string{fmt.Sprintf(
-		"%s has the role %s, this takes %s", c.Name, c.Role, need)}}
 }

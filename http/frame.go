@@ -100,7 +100,7 @@ func (s *Server) serve(x *exchange, route *Route) error {
 	if x.caller.Role > Nobody {
 		recognise(x.r.Context())
 	}
-	if err := s.admit(x.caller, route.Role); err != nil {
+	if err := admit(x.caller, route.Role); err != nil {
 		return err
 	}
 	return route.handle(s, x)

@@ -270,11 +270,11 @@ func TestDefaultLimits(t *testing.T) {
 }
 
 func TestStreamsAreLimited(t *testing.T) {
-	var c streamCount
+	c := streams{limits: few, byUser: make(map[int]int)}
 	user, other := &Caller{Name: "uid 1000", UID: 1000}, &Caller{Name: "uid 1001", UID: 1001}
 	var ends []func()
 	open := func(caller *Caller) error {
-		done, err := c.take(caller, few)
+		done, err := c.take(caller)
 		if err == nil {
 			ends = append(ends, done)
 		}
@@ -363,7 +363,7 @@ func TestStreamBeyondTheLimitIsRefused(t *testing.T) {
 	b.apps[0].Owner = 1000
 	b.streams = map[string]chan deliver.Event{"probe-1": make(chan deliver.Event)}
 	s := newTestServer(b)
-	s.cfg.Limits = few
+	s.streams.limits = few
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.ServeHTTP(w, r.WithContext(withCaller(r.Context(), owner)))
 	}))

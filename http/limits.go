@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits bound what callers can hold open. Those whom the gateway serves without
-// bounds otherwise, root and its own user, have a share that nobody else can take.
+// Limits are the numbers of connections and streams that callers may have open. A part of
+// them is reserved for root and the gateway's user.
 type Limits struct {
 	Connections int // of one listener
-	Others      int // of these, how many users of the Unix socket may have who are neither root nor the gateway's
-	User        int // of these, how many one such user may have
+	Others      int // connections of all users of the Unix socket except root and the gateway's user
+	User        int // connections of one such user
 	Streams     int // of the server
-	UserStreams int // how many streams a user may read who is neither root nor the gateway's
-	// Unknown is how long a connection may be silent that has not shown who it is.
+	UserStreams int // streams of one user, except root and the gateway's user
+	// Unknown is how long a connection may be silent before its caller is known.
 	Unknown time.Duration
 }
 
@@ -33,7 +33,7 @@ const (
 	unknownTimeout     = 5 * time.Second
 )
 
-// DefaultLimits fit the number of descriptors that this process may have.
+// DefaultLimits returns limits that fit the number of descriptors that this process may have.
 func DefaultLimits() Limits {
 	var r unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err != nil {
@@ -47,50 +47,50 @@ func DefaultLimits() Limits {
 	}
 }
 
-// streamCount counts the open streams of all callers. Its methods may be called from
-// any goroutine.
-type streamCount struct {
+// streams counts the open streams of all callers. Its methods may be called from any
+// goroutine.
+type streams struct {
+	limits Limits
+	// ending is closed when the server begins to shut down: streams do not end by
+	// themselves, and Shutdown waits for them.
+	ending chan struct{}
+
 	mu     sync.Mutex
 	all    int
-	byUser map[int]int // of those who have a limit of their own
+	byUser map[int]int // of callers who have a limit of their own
 }
 
-// take counts a stream that a caller opens; the caller of take calls done when it
-// ends. The error says which limit is reached.
-func (c *streamCount) take(who *Caller, l Limits) (done func(), err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	own := 0
+// take counts a stream that a caller opens, until done is called. The error says which limit
+// is reached.
+func (s *streams) take(who *Caller) (done func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	limit := s.limits.Streams
 	if !who.All {
-		own = c.byUser[who.UID]
-		if own >= l.UserStreams {
+		if own := s.byUser[who.UID]; own >= s.limits.UserStreams {
 			return nil, NewFault(http.StatusTooManyRequests, fmt.Sprintf(
 				"%s reads %d streams, and may read no more at a time: close some, or read several probes with one VALUE request", who.Name, own))
 		}
+		limit = limit * 3 / 4 // the last quarter is for root and the gateway's user
 	}
-	limit := l.Streams
-	if !who.All { // the last quarter is for root and the gateway's user
-		limit = limit * 3 / 4
+	if s.all >= limit {
+		return nil, NewFault(http.StatusServiceUnavailable, fmt.Sprintf("%d streams are being read, and the gateway serves no more at a time", s.all))
 	}
-	if c.all >= limit {
-		return nil, NewFault(http.StatusServiceUnavailable, fmt.Sprintf("%d streams are being read, and the gateway serves no more at a time", c.all))
-	}
-	c.all++
-	if !who.All {
-		if c.byUser == nil {
-			c.byUser = make(map[int]int)
-		}
-		c.byUser[who.UID] = own + 1
-	}
+	s.count(who, 1)
 	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.all--
-		if who.All {
-			return
-		}
-		if c.byUser[who.UID]--; c.byUser[who.UID] == 0 {
-			delete(c.byUser, who.UID)
-		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.count(who, -1)
 	}, nil
+}
+
+// count adds to the number of streams. The caller holds mu.
+func (s *streams) count(who *Caller, n int) {
+	s.all += n
+	if who.All {
+		return
+	}
+	if s.byUser[who.UID] += n; s.byUser[who.UID] == 0 {
+		delete(s.byUser, who.UID)
+	}
 }

@@ -49,7 +49,7 @@ func (s *Server) Serve(ctx context.Context, grace time.Duration, listeners ...ne
 		running--
 	}
 	s.draining.Store(true)
-	close(s.ending)
+	close(s.streams.ending)
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
 	if server.Shutdown(bounded) != nil {

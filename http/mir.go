@@ -10,30 +10,40 @@ import (
 	"mirador/probes"
 )
 
-// postOnlyApp answers POST /mir, which needs no name while there is one
-// application only.
-func (s *Server) postOnlyApp(x *exchange) error {
-	return s.postDocument(x, func() (string, error) { return s.onlyApp(x.caller) })
+// documentHandlers answer MIR documents.
+type documentHandlers struct {
+	*access
+	bodyReader
+	backend      Backend
+	decoder      mir.Decoder
+	resources    []string                          // see Config
+	resolveLinks func(path string) (string, error) // see Config
 }
 
-func (s *Server) postApp(x *exchange) error {
-	return s.postDocument(x, func() (string, error) {
-		app, err := s.findApp(x)
+// postOnlyApp answers POST /mir, which needs no name while there is one
+// application only.
+func (h *documentHandlers) postOnlyApp(x *exchange) error {
+	return h.postDocument(x, func() (string, error) { return h.onlyApp(x.caller) })
+}
+
+func (h *documentHandlers) postApp(x *exchange) error {
+	return h.postDocument(x, func() (string, error) {
+		app, err := h.findApp(x)
 		return app.Name, err
 	})
 }
 
 // postDocument carries out a MIR request. The document is checked before the
 // application is looked for: what is wrong with the text has the first word.
-func (s *Server) postDocument(x *exchange, find func() (string, error)) error {
+func (h *documentHandlers) postDocument(x *exchange, find func() (string, error)) error {
 	in := takeBuffer()
 	defer giveBuffer(in)
-	doc, err := s.readDocument(x, in)
+	doc, err := h.readDocument(x, in)
 	if err != nil {
 		return err
 	}
 	x.place = mir.PositionOf(doc)
-	if err := s.admit(x.caller, roleOf(doc)); err != nil {
+	if err := admit(x.caller, roleOf(doc)); err != nil {
 		return err
 	}
 	app, err := find()
@@ -41,11 +51,11 @@ func (s *Server) postDocument(x *exchange, find func() (string, error)) error {
 		return err
 	}
 	if req, ok := doc.(*mir.SIRRequest); ok {
-		return s.answerStructure(x, app, req)
+		return h.answerStructure(x, app, req)
 	}
-	carryOut := s.backend.Do
+	carryOut := h.backend.Do
 	if prefers(x.r, "explain") {
-		carryOut = s.backend.Explain
+		carryOut = h.backend.Explain
 		x.Header().Add("Preference-Applied", "explain")
 	}
 	if prefers(x.r, "return=representation") {
@@ -74,12 +84,12 @@ func extend(doc mir.Document) {
 	}
 }
 
-func (s *Server) readDocument(x *exchange, buf *bytes.Buffer) (mir.Document, error) {
-	body, err := s.readBody(x, buf)
+func (h *documentHandlers) readDocument(x *exchange, buf *bytes.Buffer) (mir.Document, error) {
+	body, err := h.readBody(x, buf)
 	if err != nil {
 		return nil, err
 	}
-	decoder := s.cfg.Decoder
+	decoder := h.decoder
 	if decoder.Charset, err = documentCharset(x.r.Header.Get("Content-Type"), body); err != nil {
 		return nil, err
 	}
@@ -97,10 +107,10 @@ func sendDocument(x *exchange, doc mir.Document) error {
 }
 
 // onlyApp is the application of POST /mir.
-func (s *Server) onlyApp(c *Caller) (string, error) {
+func (h *documentHandlers) onlyApp(c *Caller) (string, error) {
 	var names []string
-	for _, app := range s.backend.Apps() {
-		if s.mayTouch(c, &app) {
+	for _, app := range h.backend.Apps() {
+		if h.mayTouch(c, &app) {
 			names = append(names, app.Name)
 		}
 	}
@@ -113,42 +123,4 @@ func (s *Server) onlyApp(c *Caller) (string, error) {
 	}
 	return "", NewFault(http.StatusConflict, fmt.Sprintf(
 		"there are %d applications (%s): post to /apps/NAME/mir, or with \"mirador post --app NAME\"", len(names), strings.Join(names, ", ")))
-}
-
-// findApp is the application that the path names. One that the caller may not
-// touch is shown to be there: names are no secret, processes are listed by the
-// kernel anyhow.
-func (s *Server) findApp(x *exchange) (App, error) {
-	name := x.param("app")
-	apps := s.backend.Apps()
-	for _, app := range apps {
-		if app.Name != name {
-			continue
-		}
-		if !s.mayTouch(x.caller, &app) {
-			return App{}, forbidden(x.caller, &app)
-		}
-		return app, nil
-	}
-	return App{}, NewFault(http.StatusNotFound, fmt.Sprintf("there is no application %q; %s", name, nameApps(apps)))
-}
-
-func forbidden(c *Caller, app *App) error {
-	if c.MayTouch(app.Owner) {
-		return NewFault(http.StatusForbidden, fmt.Sprintf(
-			"a process of application %s has taken another identity than yours, %s: ask root", app.Name, c.Name))
-	}
-	return NewFault(http.StatusForbidden, fmt.Sprintf(
-		"the processes of application %s belong to uid %d, and you are %s: ask that user or root", app.Name, app.Owner, c.Name))
-}
-
-func nameApps(apps []App) string {
-	if len(apps) == 0 {
-		return "there is none at all: start one with \"mirador run -- PROGRAM ARGUMENT…\""
-	}
-	names := make([]string, len(apps))
-	for i, app := range apps {
-		names[i] = app.Name
-	}
-	return "there are: " + strings.Join(names, ", ")
 }

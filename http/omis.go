@@ -23,16 +23,25 @@ const anyTool = "-"
 // toolName is what may stand in the path of a tool's replies.
 var toolName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
+// toolHandlers answer OMIS requests and stream their replies.
+type toolHandlers struct {
+	*access
+	bodyReader
+	backend  Backend
+	streams  *streams
+	notation func(omis.Reply) string
+}
+
 // postOMIS sends an OMIS request. The body is the request, whatever type curl
 // says it is.
-func (s *Server) postOMIS(x *exchange) error {
-	tool, err := s.toolOf(x, x.r.URL.Query().Get("tool"))
+func (h *toolHandlers) postOMIS(x *exchange) error {
+	tool, err := h.toolOf(x, x.r.URL.Query().Get("tool"))
 	if err != nil {
 		return err
 	}
 	in := takeBuffer()
 	defer giveBuffer(in)
-	body, err := s.readBody(x, in)
+	body, err := h.readBody(x, in)
 	if err != nil {
 		return err
 	}
@@ -41,10 +50,10 @@ func (s *Server) postOMIS(x *exchange) error {
 		return err
 	}
 	request := strings.TrimSpace(string(body))
-	if err := s.admit(x.caller, s.backend.OMISRole(request)); err != nil {
+	if err := admit(x.caller, h.backend.OMISRole(request)); err != nil {
 		return err
 	}
-	reply, err := s.backend.OMIS(x.r.Context(), tool, request, flags)
+	reply, err := h.backend.OMIS(x.r.Context(), tool, request, flags)
 	switch {
 	case err != nil:
 		return err
@@ -52,7 +61,7 @@ func (s *Server) postOMIS(x *exchange) error {
 		x.WriteHeader(http.StatusAccepted)
 		return nil
 	}
-	return s.sendReply(x, reply)
+	return h.sendReply(x, reply)
 }
 
 // allFlags are those of OMIS 7.1.1.
@@ -76,13 +85,13 @@ func flagsOf(text string) (omis.Flags, error) {
 // toolOf finds the tool of a request: the one that is named, else the one of the
 // only application, else DefaultTool. A request may name any process, so only
 // callers who may touch all of them can send one.
-func (s *Server) toolOf(x *exchange, name string) (string, error) {
+func (h *toolHandlers) toolOf(x *exchange, name string) (string, error) {
 	if !x.caller.All {
 		return "", NewFault(http.StatusForbidden, fmt.Sprintf(
 			"OMIS requests may name every process, and %s may touch its own ones only: use MIR documents, or run your own gateway", x.caller.Name))
 	}
 	if name == "" || name == anyTool {
-		return s.onlyTool()
+		return h.onlyTool()
 	}
 	if !toolName.MatchString(name) {
 		return "", NewFault(http.StatusBadRequest, fmt.Sprintf(
@@ -91,8 +100,8 @@ func (s *Server) toolOf(x *exchange, name string) (string, error) {
 	return name, nil
 }
 
-func (s *Server) onlyTool() (string, error) {
-	apps := s.backend.Apps()
+func (h *toolHandlers) onlyTool() (string, error) {
+	apps := h.backend.Apps()
 	switch len(apps) {
 	case 0:
 		return DefaultTool, nil
@@ -103,9 +112,9 @@ func (s *Server) onlyTool() (string, error) {
 		"there are %d applications, each with a tool of its own; %s: choose one with ?tool=NAME, or with \"mirador omis --tool NAME\"", len(apps), nameApps(apps)))
 }
 
-func (s *Server) sendReply(x *exchange, reply omis.Reply) error {
+func (h *toolHandlers) sendReply(x *exchange, reply omis.Reply) error {
 	if accepts(x.r, "text/plain") {
-		send(x, http.StatusOK, typeText, []byte(s.cfg.Notation(reply)))
+		send(x, http.StatusOK, typeText, []byte(h.notation(reply)))
 		return nil
 	}
 	out := takeBuffer()
@@ -115,12 +124,12 @@ func (s *Server) sendReply(x *exchange, reply omis.Reply) error {
 	return nil
 }
 
-func (s *Server) streamReplies(x *exchange) error {
-	tool, err := s.toolOf(x, x.param("tool"))
+func (h *toolHandlers) streamReplies(x *exchange) error {
+	tool, err := h.toolOf(x, x.param("tool"))
 	if err != nil {
 		return err
 	}
-	done, err := s.streams.take(x.caller, s.cfg.Limits)
+	done, err := h.streams.take(x.caller)
 	if err != nil {
 		return err
 	}
@@ -129,7 +138,7 @@ func (s *Server) streamReplies(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	replies, cancel, err := s.backend.Replies(tool, after)
+	replies, cancel, err := h.backend.Replies(tool, after)
 	if err != nil {
 		return err
 	}
@@ -144,17 +153,17 @@ func (s *Server) streamReplies(x *exchange) error {
 	switch x.r.URL.Query().Get("format") {
 	case "text":
 		print = func(out *bytes.Buffer, r StreamedReply) error {
-			_, err := out.WriteString(s.cfg.Notation(r.Reply))
+			_, err := out.WriteString(h.notation(r.Reply))
 			return err
 		}
 	case "base64":
 		// Binary data may hold whatever ends a line of the stream.
 		print = func(out *bytes.Buffer, r StreamedReply) error {
-			_, err := out.WriteString(base64.StdEncoding.EncodeToString([]byte(s.cfg.Notation(r.Reply))))
+			_, err := out.WriteString(base64.StdEncoding.EncodeToString([]byte(h.notation(r.Reply))))
 			return err
 		}
 	}
-	return streamEvents(s, x, events[StreamedReply]{name: "reply", source: replies, id: func(r StreamedReply) uint64 { return r.ID }, print: print})
+	return streamEvents(h.streams.ending, x, events[StreamedReply]{name: "reply", source: replies, id: func(r StreamedReply) uint64 { return r.ID }, print: print})
 }
 
 // lastEvent is the id of the last event that a reader has had who comes back: in the header
@@ -175,26 +184,26 @@ func lastEvent(r *http.Request) (uint64, error) {
 }
 
 // listTools shows a caller the tools that it can send requests for.
-func (s *Server) listTools(x *exchange) error {
+func (h *toolHandlers) listTools(x *exchange) error {
 	if !x.caller.All {
 		return NewFault(http.StatusForbidden, "OMIS requests may name every process, so only root and the gateway's user see the tools that send them")
 	}
-	return sendTable(x, "tools", "tool", s.backend.Tools())
+	return sendTable(x, "tools", "tool", h.backend.Tools())
 }
 
 // finalize ends a tool: its conditional requests go, and so does its scope. The
 // tool of an application ends with the application.
-func (s *Server) finalize(x *exchange) error {
-	tool, err := s.toolOf(x, x.param("tool"))
+func (h *toolHandlers) finalize(x *exchange) error {
+	tool, err := h.toolOf(x, x.param("tool"))
 	if err != nil {
 		return err
 	}
-	for _, app := range s.backend.Apps() {
+	for _, app := range h.backend.Apps() {
 		if app.Name == tool {
 			return NewFault(http.StatusConflict, fmt.Sprintf("%s is the tool of an application: release that (DELETE /apps/%s)", tool, tool))
 		}
 	}
-	if err := s.backend.Finalize(tool); err != nil {
+	if err := h.backend.Finalize(tool); err != nil {
 		return err
 	}
 	x.WriteHeader(http.StatusNoContent)
@@ -202,13 +211,13 @@ func (s *Server) finalize(x *exchange) error {
 }
 
 // postPrototypes describes library functions, to all tools.
-func (s *Server) postPrototypes(x *exchange) error {
-	if _, err := s.toolOf(x, DefaultTool); err != nil {
+func (h *toolHandlers) postPrototypes(x *exchange) error {
+	if _, err := h.toolOf(x, DefaultTool); err != nil {
 		return err
 	}
 	in := takeBuffer()
 	defer giveBuffer(in)
-	body, err := s.readBody(x, in)
+	body, err := h.readBody(x, in)
 	if err != nil {
 		return err
 	}
@@ -216,20 +225,9 @@ func (s *Server) postPrototypes(x *exchange) error {
 	if name == "" {
 		name = "prototypes"
 	}
-	if err := s.backend.Describe(name, string(body)); err != nil {
+	if err := h.backend.Describe(name, string(body)); err != nil {
 		return err
 	}
 	x.WriteHeader(http.StatusNoContent)
 	return nil
-}
-
-func (s *Server) getServices(x *exchange) error {
-	rows := []Service{}
-	for _, t := range s.backend.Services() {
-		rows = append(rows, Service{
-			Name: t.Name, Kind: t.Kind.String(), Role: t.Role.String(), Support: t.Support.Level.String(), Local: t.Local,
-			Prototype: t.Prototype(), Doc: t.Doc,
-		})
-	}
-	return sendTable(x, "services", "service", rows)
 }

@@ -15,46 +15,49 @@ import (
 	"mirador/omis"
 )
 
-// Config is what a Server needs to know.
+// Config configures a Server.
 type Config struct {
 	SocketPath string // for messages; "" if there is no Unix socket
 	Token      Token
-	Decoder    mir.Decoder // its limit of bytes bounds every request's body
-	Hosts      []string    // names, besides localhost, by which it is reached over TCP
-	Resources  []string    // folders whose files a sirreq may name, besides the applications' own programs
+	Decoder    mir.Decoder // its limit of bytes applies to the body of every request
+	Hosts      []string    // names of the gateway over TCP, in addition to localhost
+	Resources  []string    // folders whose files a sirreq may name, in addition to the applications' programs
 	Version    string
 	// Notation prints a reply in OMIS notation.
 	Notation func(omis.Reply) string
-	Log      *slog.Logger // nil: slog.Default()
-	Limits   Limits       // of streams; none: DefaultLimits
-	// ResolveLinks returns a path without symbolic links; nil: filepath.EvalSymlinks.
+	Log      *slog.Logger // nil means slog.Default
+	Limits   Limits       // of streams; the zero value means DefaultLimits
+	// ResolveLinks returns a path without symbolic links; nil means filepath.EvalSymlinks.
 	ResolveLinks func(path string) (string, error)
-	// ProcessOwner is the uid of a process' owner; nil: identity.OfProcess.
+	// ProcessOwner returns the uid of a process's owner; nil means identity.OfProcess.
 	ProcessOwner func(pid int) (int, error)
 }
 
-// Server answers HTTP requests for a Backend.
+// Server answers HTTP requests for a Backend. It embeds the handlers of its routes, grouped
+// by what they work on, each with the state that it needs.
 type Server struct {
+	*access
+	appHandlers
+	documentHandlers
+	probeHandlers
+	toolHandlers
+
 	cfg      Config
 	backend  Backend
-	token    Token
 	log      *slog.Logger
 	router   *chi.Mux
 	routes   []Route
 	metrics  *metrics
-	times    times
+	times    *times
+	streams  *streams
 	idPrefix string
 	nextID   atomic.Uint64
 	draining atomic.Bool
-	streams  streamCount
-	// ending is closed when the server begins to shut down: streams have no end
-	// of their own, and Shutdown waits for them.
-	ending chan struct{}
 }
 
 var _ http.Handler = (*Server)(nil)
 
-// New makes a Server.
+// New returns a Server.
 func New(cfg Config, backend Backend) *Server {
 	if cfg.Decoder.Limits == (mir.Limits{}) {
 		cfg.Decoder.Limits = mir.RequestLimits()
@@ -73,12 +76,19 @@ func New(cfg Config, backend Backend) *Server {
 	}
 	var prefix [4]byte
 	rand.Read(prefix[:])
+	who := &access{cfg.Token, cfg.Hosts, backend.Apps, cfg.ProcessOwner}
+	patience := &times{headerTimeout, bodyTimeout}
+	bodies := bodyReader{int64(cfg.Decoder.Limits.Bytes), patience}
+	open := &streams{limits: cfg.Limits, ending: make(chan struct{}), byUser: make(map[int]int)}
 	s := &Server{
-		cfg: cfg, backend: backend, token: cfg.Token, log: cfg.Log,
-		routes: Routes(), metrics: newMetrics(backend),
-		times:    times{headerTimeout, bodyTimeout},
+		access:           who,
+		appHandlers:      appHandlers{who, bodies, backend},
+		documentHandlers: documentHandlers{who, bodies, backend, cfg.Decoder, cfg.Resources, cfg.ResolveLinks},
+		probeHandlers:    probeHandlers{who, backend, open},
+		toolHandlers:     toolHandlers{who, bodies, backend, open, cfg.Notation},
+		cfg:              cfg, backend: backend, log: cfg.Log,
+		routes: Routes(), metrics: newMetrics(backend), times: patience, streams: open,
 		idPrefix: hex.EncodeToString(prefix[:]) + "-",
-		ending:   make(chan struct{}),
 	}
 	s.router = s.newRouter()
 	return s
@@ -90,7 +100,7 @@ func (s *Server) newRouter() *chi.Mux {
 		route := &s.routes[i]
 		handle := s.frame(route)
 		router.Method(route.Method, route.Pattern, handle)
-		if route.Method == http.MethodGet { // net/http leaves the body out (RFC 9110, 9.3.2)
+		if route.Method == http.MethodGet { // net/http omits the body (RFC 9110, 9.3.2)
 			router.Method(http.MethodHead, route.Pattern, handle)
 		}
 	}

@@ -31,7 +31,7 @@ func serveHastily(t *testing.T) map[string]func() (net.Conn, error) {
 		t.Fatal(err)
 	}
 	s := newTestServer(one())
-	s.times = times{headers, bodies}
+	*s.times = times{headers, bodies}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, grace, unix, tcp) }()

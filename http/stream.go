@@ -23,7 +23,7 @@ type events[T any] struct {
 
 // streamEvents sends server-sent events until the source, the caller or the gateway ends. An
 // event "lost" says how many events the reader has missed.
-func streamEvents[T any](s *Server, x *exchange, e events[T]) error {
+func streamEvents[T any](ending <-chan struct{}, x *exchange, e events[T]) error {
 	control := http.NewResponseController(x)
 	// A stream outlives the deadline of its request.
 	if err := control.SetReadDeadline(time.Time{}); err != nil {
@@ -61,7 +61,7 @@ func streamEvents[T any](s *Server, x *exchange, e events[T]) error {
 			out.WriteString(": still here\n\n")
 		case <-x.r.Context().Done():
 			return nil
-		case <-s.ending:
+		case <-ending:
 			return nil
 		}
 		if _, err := x.Write(out.Bytes()); err != nil || control.Flush() != nil {

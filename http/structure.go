@@ -14,12 +14,12 @@ import (
 
 // getStructure answers GET /apps/{app}/sir. The structure of a program is large
 // and seldom changes, so it has an entity tag, and is compressed on demand.
-func (s *Server) getStructure(x *exchange) error {
-	app, err := s.findApp(x)
+func (h *documentHandlers) getStructure(x *exchange) error {
+	app, err := h.findApp(x)
 	if err != nil {
 		return err
 	}
-	structure, tag, err := s.backend.Structure(x.r.Context(), app.Name, nil, s.configured)
+	structure, tag, err := h.backend.Structure(x.r.Context(), app.Name, nil, h.configured)
 	if err != nil {
 		return err
 	}
@@ -27,15 +27,15 @@ func (s *Server) getStructure(x *exchange) error {
 }
 
 // answerStructure answers a sirreq (MIR 2).
-func (s *Server) answerStructure(x *exchange, app string, req *mir.SIRRequest) error {
+func (h *documentHandlers) answerStructure(x *exchange, app string, req *mir.SIRRequest) error {
 	files := make([]string, len(req.Resources))
-	programs, err := s.backend.Programs(x.r.Context(), app)
+	programs, err := h.backend.Programs(x.r.Context(), app)
 	if err != nil {
 		return err
 	}
 	var refused translate.Errors
 	for i, resource := range req.Resources {
-		path, err := s.resourcePath(resource, programs)
+		path, err := h.resourcePath(resource, programs)
 		if err != nil {
 			refused = append(refused, err)
 		}
@@ -44,7 +44,7 @@ func (s *Server) answerStructure(x *exchange, app string, req *mir.SIRRequest) e
 	if len(refused) > 0 {
 		return refused
 	}
-	structure, tag, err := s.backend.Structure(x.r.Context(), app, files, s.configured)
+	structure, tag, err := h.backend.Structure(x.r.Context(), app, files, h.configured)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (s *Server) answerStructure(x *exchange, app string, req *mir.SIRRequest) e
 
 // resourcePath is the file that a resource names, if it may be read: a program
 // or library of the application, or a file below a folder of the configuration.
-func (s *Server) resourcePath(r mir.Resource, programs []string) (string, *translate.Error) {
+func (h *documentHandlers) resourcePath(r mir.Resource, programs []string) (string, *translate.Error) {
 	if r.Out != "" {
 		return "", translate.Errorf(translate.CannotBeDone, r.Pos,
 			"cannot write %s: this gateway instruments running processes and writes no programs back; leave out the attribute out", r.Out)
@@ -67,10 +67,10 @@ func (s *Server) resourcePath(r mir.Resource, programs []string) (string, *trans
 			"cannot open the resource %s: the configuration allows file:///PATH only, on this machine", r.In)
 	}
 	path := u.Path
-	if resolved, err := s.cfg.ResolveLinks(path); err == nil {
+	if resolved, err := h.resolveLinks(path); err == nil {
 		path = resolved
 	}
-	if slices.Contains(programs, path) || s.configured(path) {
+	if slices.Contains(programs, path) || h.configured(path) {
 		return path, nil
 	}
 	return "", translate.Errorf(translate.Forbidden, r.Pos,
@@ -78,9 +78,9 @@ func (s *Server) resourcePath(r mir.Resource, programs []string) (string, *trans
 		r.In, strings.Join(programs, ", "))
 }
 
-func (s *Server) configured(path string) bool {
-	for _, folder := range s.cfg.Resources {
-		if resolved, err := s.cfg.ResolveLinks(folder); err == nil {
+func (h *documentHandlers) configured(path string) bool {
+	for _, folder := range h.resources {
+		if resolved, err := h.resolveLinks(folder); err == nil {
 			folder = resolved // as path is
 		}
 		if within, err := filepath.Rel(folder, path); err == nil && filepath.IsLocal(within) {

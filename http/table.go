@@ -45,6 +45,17 @@ func WriteTable[T any](w io.Writer, root, row string, rows []T) error {
 	return err
 }
 
+func (s *Server) getServices(x *exchange) error {
+	rows := []Service{}
+	for _, t := range s.backend.Services() {
+		rows = append(rows, Service{
+			Name: t.Name, Kind: t.Kind.String(), Role: t.Role.String(), Support: t.Support.Level.String(), Local: t.Local,
+			Prototype: t.Prototype(), Doc: t.Doc,
+		})
+	}
+	return sendTable(x, "services", "service", rows)
+}
+
 func (s *Server) getCatalog(x *exchange) error {
 	return sendTable(x, "catalog", "metric", s.backend.Catalog())
 }
