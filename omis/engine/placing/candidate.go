@@ -120,6 +120,7 @@ func Roams(kind node.EventKind) bool {
 	return false
 }
 
+// IsSysCall reports whether an event is the start or the end of a system call.
 func IsSysCall(kind node.EventKind) bool {
 	return kind == node.EventSysCallStarted || kind == node.EventSysCallEnded
 }

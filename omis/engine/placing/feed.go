@@ -110,6 +110,7 @@ func (f *feed) Reset() error {
 	return f.store.Reset()
 }
 
+// Rows: see service.Store.
 func (f *feed) Rows() ([]service.Row, error) {
 	room := f.x.room.Get().(*[]program.Row)
 	defer f.x.room.Put(room)

@@ -27,6 +27,7 @@ type hindrance struct {
 
 func (h *hindrance) Unwrap() error { return h.Refusal }
 
+// Hinders makes the refusal of a placement because of other requests.
 func Hinders(by []*Request, format string, args ...any) error {
 	return &hindrance{&program.Refusal{Why: fmt.Sprintf(format, args...)}, by}
 }

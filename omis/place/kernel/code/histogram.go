@@ -45,6 +45,7 @@ func clearBuckets(f *Form) (code asm.Instructions) {
 	return code
 }
 
+// Distribution returns the buckets of the row.
 func (r Row) Distribution() program.Distribution {
 	counts := make([]uint64, r.Form.Buckets)
 	for i := range counts {

@@ -18,10 +18,10 @@ func one(member int16) asm.Instructions {
 
 // Registers of start and stop.
 const (
-	deep = asm.R0
-	sp   = asm.R3
-	at   = asm.R5
-	open = kept
+	deep = asm.R0 // address of the open intervals outside the row, 0 if there are none
+	sp   = asm.R3 // stack pointer of the hit
+	at   = asm.R5 // address or number of an interval
+	open = kept   // number of open intervals
 )
 
 // depth loads the number of open intervals into open. If it is at least least, depth also puts the address

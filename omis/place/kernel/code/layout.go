@@ -35,6 +35,7 @@ type Layout struct {
 // initPIDNamespace is PROC_PID_INIT_INO: the inode of the first pid namespace on every Linux.
 const initPIDNamespace = 0xEFFFFFFC
 
+// FindLayout reads the type information of the running kernel. The error says why programs cannot run in it.
 func FindLayout() (Layout, error) {
 	var l Layout
 	types, err := btf.LoadKernelSpec()

@@ -41,6 +41,7 @@ func KindsOf(r Role) []node.EventKind {
 // TracepointOf returns the tracepoint of a role.
 func TracepointOf(r Role) string { return tracepoints[r] }
 
+// IsScheduling reports whether an event is one of scheduling.
 func IsScheduling(kind node.EventKind) bool { return slices.Contains(KindsOf(Leaving), kind) }
 
 // CanSeeScheduling reports why programs cannot observe scheduling.

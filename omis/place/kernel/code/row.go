@@ -62,6 +62,7 @@ type Form struct {
 // WorthSweeping is the number of rows from which on the monitor looks for ended threads.
 func (f *Form) WorthSweeping() int { return min(f.Spare/2, 1<<9) }
 
+// ChunkSize returns the size of a chunk of rows.
 func (f *Form) ChunkSize() uint32 { return uint32(f.Size) << f.Chunk }
 
 // RowsWithNotes is the first kind of row for StoreTraces. There is one kind for each size of ring.
@@ -100,10 +101,12 @@ func (k Key) Thread() Thread { return Thread{int(k.TID), k.Started / NsPerTick} 
 // Image is a copy of the part of a row before its open intervals.
 type Image [rowOpen / 8]uint64
 
+// Key returns the thread and the store of the row.
 func (m *Image) Key() Key {
 	return Key{Started: m.At(RowStarted), TID: uint32(m.At(RowOwner)), Cell: uint32(m.At(RowOwner) >> 32)}
 }
 
+// At returns the word at an offset.
 func (m *Image) At(member int) uint64 { return m[member/8] }
 
 // Row is a row in shared memory.
@@ -112,8 +115,10 @@ type Row struct {
 	B    []byte
 }
 
+// Word reads the word at an offset.
 func (r Row) Word(member int) uint64 { return WordIn(r.B, member).Load() }
 
+// Key returns the thread and the store of the row.
 func (r Row) Key() Key {
 	owner := r.Word(RowOwner)
 	return Key{Started: r.Word(RowStarted), TID: uint32(owner), Cell: uint32(owner >> 32)}

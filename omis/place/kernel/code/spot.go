@@ -28,6 +28,7 @@ func spotStep(i int) int16 { return int16(spotSteps + UnitSize*i) }
 // spotThread is the offset of a thread that the program is limited to: its number and its start.
 func spotThread(steps, i int) int16 { return spotStep(steps + i) }
 
+// UnitsOfSpot returns the length of a spot.
 func UnitsOfSpot(steps, threads int) int { return UnitsOfHead + steps + threads }
 
 // Spot is what a spot says besides its links.
