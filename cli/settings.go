@@ -243,6 +243,9 @@ func (s *settings) open() ([]net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
+	if activated, err := gateway.Activated(secure); err != nil || len(activated) > 0 {
+		return activated, err
+	}
 	local, err := gateway.ListenUnix(s.Socket)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen: %w", err)
