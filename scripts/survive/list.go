@@ -32,7 +32,7 @@ func items() []item {
 		{"attached and detached 10,000 times", machine, []string{"TestAttachAndDetach"}},
 		{"the monitor is killed: breakpoints stand", machine, []string{"TestKilledMonitor", "TestLibraryCallsKilled", "TestStepsKilled"}},
 		{"the monitor is killed: programs count in the kernel", kernel, []string{"TestMonitorsDeath"}},
-		{"the monitor is killed: another one takes over", kernel, []string{"TestAnotherMonitorTakesOver", "TestNobodyTakesOver", "TestKeptRowsOfManyThreads", "TestKilledWhileFolding", "TestExecWithoutAMonitor", "TestEndWithoutAMonitor", "TestEventsAreTakenOver", "TestAnotherVersion"}},
+		{"the monitor is killed: another one takes over", kernel, []string{"TestTakeOver", "TestOrphans", "TestKeptRowsOfManyThreads", "TestKilledWhileFolding", "TestExecWithoutAMonitor", "TestEndWithoutAMonitor", "TestTakeOverEvents"}},
 		{"the monitor is killed, or its registrar, or both: uprobes are being set and taken out", kernel, []string{"TestKilledWhileSetting", "TestKilledRegistrar", "TestStoppedRegistrar", "TestMend"}},
 		{"code in the program: the monitor is killed, and another comes", machine, []string{"TestPatchKilled", "TestPatchKilledThenClean", "TestPatchLeft", "TestPatchLeftPartly", "TestPatchOneMonitor"}},
 		{"code in the program: under load, everywhere, in children", machine, []string{"TestPatchUnderLoad", "TestPatchStorm", "TestPatchShapes", "TestPatchEverything", "TestPatchFamily"}},
