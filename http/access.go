@@ -114,13 +114,25 @@ func (a *access) namesOfTouchable(c *Caller) map[string]bool {
 	return names
 }
 
-// mayExtend refuses to add processes to another user's application.
-func (a *access) mayExtend(c *Caller, name string) error {
+// mayExtend refuses to add processes to another user's application, or to create an
+// application for a user who has as many as a user may have. Requests that arrive at the
+// same time may exceed this number.
+func (a *access) mayExtend(c *Caller, name string, most int) error {
+	own := 0
 	for _, app := range a.apps() {
-		if app.Name == name && !a.mayTouch(c, &app) {
+		switch {
+		case app.Name == name && !a.mayTouch(c, &app):
 			return NewFault(http.StatusForbidden, fmt.Sprintf(
 				"application %s belongs to uid %d, and you are %s: choose another name with --app", name, app.Owner, c.Name))
+		case app.Name == name:
+			return nil
+		case app.Owner == c.UID:
+			own++
 		}
+	}
+	if !c.All && own >= most {
+		return NewFault(http.StatusTooManyRequests, fmt.Sprintf(
+			"%s has %d applications, and may have no more: release some, or add the processes to one of them with --app", c.Name, own))
 	}
 	return nil
 }

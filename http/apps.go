@@ -46,6 +46,7 @@ type appHandlers struct {
 	*access
 	bodyReader
 	backend Backend
+	most    int // applications of a user
 }
 
 func (h *appHandlers) listApps(x *exchange) error {
@@ -65,7 +66,7 @@ func (h *appHandlers) createApp(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	if err := h.mayExtend(x.caller, req.Name); err != nil {
+	if err := h.mayExtend(x.caller, req.Name, h.most); err != nil {
 		return err
 	}
 	var app App

@@ -90,6 +90,23 @@ func TestAttachLooksAtTheOwner(t *testing.T) {
 
 // TestAttachForked checks that the descendants of a process are attached with it, except those that
 // the caller may not touch, and unless the request asks for the process alone.
+// TestApplicationsOfAUser checks that a user cannot create applications without limit, can
+// extend existing ones, and limits no other user.
+func TestApplicationsOfAUser(t *testing.T) {
+	const process, most = 100, 64
+	b := &scripted{owners: map[int]int{process: other.UID}}
+	for n := range most {
+		b.apps = append(b.apps, App{Name: fmt.Sprint("app-", n), Owner: other.UID})
+	}
+	body := fmt.Sprintf(`{"attach":[%d]}`, process)
+	expect(t, ask(t, b, other, "POST", "/apps/new", body), 429, "has 64 applications")
+	expect(t, ask(t, b, other, "POST", "/apps", body), 429)
+	expect(t, ask(t, b, other, "POST", "/apps/app-7", body), 201)
+	expect(t, ask(t, b, root, "POST", "/apps/new", body), 201)
+	b.apps = b.apps[1:]
+	expect(t, ask(t, b, other, "POST", "/apps/new", body), 201)
+}
+
 func TestAttachForked(t *testing.T) {
 	const parent, own, foreign, gone = 100, 101, 102, 103
 	me := &Caller{Name: "me", Role: Debug, UID: 1001}

@@ -13,11 +13,12 @@ import (
 // Limits are the numbers of connections and streams that callers may have open. A part of
 // them is reserved for root and the gateway's user.
 type Limits struct {
-	Connections int // of one listener
-	Others      int // connections of all users of the Unix socket except root and the gateway's user
-	User        int // connections of one such user
-	Streams     int // of the server
-	UserStreams int // streams of one user, except root and the gateway's user
+	Connections  int // of one listener
+	Others       int // connections of all users of the Unix socket except root and the gateway's user
+	User         int // connections of one such user
+	Streams      int // of the server
+	UserStreams  int // streams of one user, except root and the gateway's user
+	Applications int // of one user, except root and the gateway's user
 	// Unknown is how long a connection may be silent before its caller is known.
 	Unknown time.Duration
 }
@@ -30,6 +31,7 @@ const (
 	mostConnections    = 2048
 	mostStreams        = 1024
 	mostUserStreams    = 32
+	mostApplications   = 64
 	unknownTimeout     = 5 * time.Second
 )
 
@@ -43,7 +45,7 @@ func DefaultLimits() Limits {
 	n = min(max(n, leastConnections), mostConnections)
 	return Limits{
 		Connections: n, Others: n * 3 / 4, User: n / 4,
-		Streams: min(mostStreams, n), UserStreams: min(mostUserStreams, n/8), Unknown: unknownTimeout,
+		Streams: min(mostStreams, n), UserStreams: min(mostUserStreams, n/8), Applications: mostApplications, Unknown: unknownTimeout,
 	}
 }
 

@@ -82,7 +82,7 @@ func New(cfg Config, backend Backend) *Server {
 	open := &streams{limits: cfg.Limits, ending: make(chan struct{}), byUser: make(map[int]int)}
 	s := &Server{
 		access:           who,
-		appHandlers:      appHandlers{who, bodies, backend},
+		appHandlers:      appHandlers{who, bodies, backend, cfg.Limits.Applications},
 		documentHandlers: documentHandlers{who, bodies, backend, cfg.Decoder, cfg.Resources, cfg.ResolveLinks},
 		probeHandlers:    probeHandlers{who, backend, open},
 		toolHandlers:     toolHandlers{who, bodies, backend, open, cfg.Notation},

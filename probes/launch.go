@@ -120,6 +120,23 @@ func (a *App) admit(ctx context.Context, token omis.Token, started bool) error {
 	return a.watchEnd(ctx, token)
 }
 
+// mostArgv limits the bytes of a process's arguments that an application keeps, and writes to
+// the journal: a process may have megabytes of them, and be in many applications.
+const mostArgv = 16 << 10
+
+// shortened returns the first arguments of a process.
+func shortened(args []omis.Value) (list []string) {
+	left := mostArgv
+	for _, arg := range args {
+		if len(arg.Str) >= left {
+			return append(list, strings.ToValidUTF8(arg.Str[:left], "")+"…")
+		}
+		left -= len(arg.Str) + 1
+		list = append(list, arg.Str)
+	}
+	return list
+}
+
 // identify asks the monitor for the arguments, user and pid of a process.
 func (a *App) identify(ctx context.Context, token omis.Token) (Process, error) {
 	fields := node.ProcArgv | node.ProcUID | node.ProcLocalID
@@ -135,9 +152,7 @@ func (a *App) identify(ctx context.Context, token omis.Token) (Process, error) {
 	}
 	vs := reply[1][0].Values
 	p := Process{Token: token}
-	for _, arg := range vs[0].List {
-		p.Argv = append(p.Argv, arg.Str)
-	}
+	p.Argv = shortened(vs[0].List)
 	uid, _ := vs[1].Int64()
 	pid, _ := vs[2].Int64()
 	p.UID, p.PID = int(uid), int(pid)
