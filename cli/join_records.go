@@ -71,7 +71,7 @@ func (b *engineRecords) note(err error) {
 	}
 }
 
-// inMemory is the record of a key. It tells whether some of the key's values are, or were, in a
+// inMemory is the record of a key. It records whether some of the key's values are, or were, in a
 // gateway's memory.
 type inMemory struct {
 	Now  bool      `json:"now"`           // values are in the memory of the gateway that wrote this record

@@ -102,16 +102,16 @@ func startsAsXML(body []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("<"))
 }
 
-// prefers tells whether a Prefer header (RFC 7240) names a preference.
+// prefers reports whether a Prefer header (RFC 7240) names a preference.
 func prefers(r *http.Request, what string) bool { return lists(r.Header["Prefer"], what) }
 
-// accepts tells whether the caller asked for a media type by name.
+// accepts reports whether the caller asked for a media type by name.
 func accepts(r *http.Request, media string) bool { return lists(r.Header["Accept"], media) }
 
 func takesGzip(r *http.Request) bool { return lists(r.Header["Accept-Encoding"], "gzip") }
 
-// lists tells whether a header has a name among its elements, and not with the
-// weight 0, which says no.
+// lists reports whether a header has a name among its elements, unless with the weight 0,
+// which excludes it.
 func lists(header []string, name string) bool {
 	for _, line := range header {
 		for element := range strings.SplitSeq(line, ",") {

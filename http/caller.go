@@ -16,8 +16,8 @@ type Caller struct {
 	All  bool // may touch processes of every user
 }
 
-// MayTouch tells whether the caller may observe processes of a user: what ptrace
-// would let that user do.
+// MayTouch reports whether the caller may observe processes of a user. The rule is that of
+// ptrace.
 func (c *Caller) MayTouch(uid int) bool { return c.All || (c.UID >= 0 && c.UID == uid) }
 
 // rights returns the user whose files the caller may have written. Whoever may do everything

@@ -11,10 +11,10 @@ import (
 	"mirador/omis"
 )
 
-// Restore brings back what a gateway that was killed has left: its applications, as far
-// as their processes live, and their probes, with what they have measured meanwhile.
-// What cannot come back is logged, and is there as a failed probe that says why; what
-// nobody wants any more is taken away. It is called once, before anything else.
+// Restore restores what a killed gateway left: its applications, as far as their processes live,
+// and their probes, with what they have measured in the meantime. A probe that cannot be
+// restored becomes a failed probe that contains the reason. Restore removes what the journal
+// does not name. It must be called once, before anything else.
 func (r *Registry) Restore(ctx context.Context) error {
 	j := r.config.Journal
 	if j == nil {
@@ -30,16 +30,15 @@ func (r *Registry) Restore(ctx context.Context) error {
 	for _, key := range j.Keys(appPrefix) {
 		name := strings.TrimPrefix(key, appPrefix)
 		if err := r.restoreApp(ctx, name, left[name]); err != nil {
-			return fmt.Errorf("cannot bring back the application %s: %w", name, err)
+			return fmt.Errorf("cannot restore the application %s: %w", name, err)
 		}
 	}
 	r.settle()
 	return r.sweepSamples()
 }
 
-// recollect reads a value of the journal. One that cannot be understood, since a gateway
-// of another version has written it, say, is forgotten: it must not keep this one from
-// starting.
+// recollect reads a value of the journal. It deletes a value that it cannot read, such as one of
+// a gateway of another version, because that value must not prevent the start of this gateway.
 func (r *Registry) recollect(key string, value any) (ok bool) {
 	j := r.config.Journal
 	ok, err := j.Get(key, value)
@@ -50,7 +49,7 @@ func (r *Registry) recollect(key string, value any) (ok bool) {
 	return false
 }
 
-// settle takes away what a former gateway has left and nobody keeps.
+// settle removes what a former gateway left in the monitor and no application has adopted.
 func (r *Registry) settle() {
 	orphans, err := r.config.Monitor.Settle()
 	for _, o := range orphans {
@@ -61,8 +60,7 @@ func (r *Registry) settle() {
 	}
 }
 
-// leftProbes reads the probes of the journal, by their applications, in the order of
-// their making.
+// leftProbes reads the probes of the journal, by application, in the order of their numbers.
 func (r *Registry) leftProbes() map[string][]probeRecord {
 	left := make(map[string][]probeRecord)
 	byNumber := make(map[int]probeRecord)
@@ -81,8 +79,8 @@ func (r *Registry) leftProbes() map[string][]probeRecord {
 	return left
 }
 
-// restoreApp brings one application back. An error is one of the monitor itself, or that
-// nothing can be written; that something has ended meanwhile is none.
+// restoreApp restores an application. It fails only if the monitor fails; processes that have
+// ended in the meantime are no error.
 func (r *Registry) restoreApp(ctx context.Context, name string, left []probeRecord) error {
 	var rec appRecord
 	if !r.recollect(appPrefix+name, &rec) {
@@ -115,8 +113,8 @@ func (r *Registry) restoreApp(ctx context.Context, name string, left []probeReco
 	return a.writeDown()
 }
 
-// readmit attaches to the processes again that still live. why says, where none does,
-// what became of the last one.
+// readmit attaches to the processes that still live. If none does, why is the reason for the
+// last one.
 func (a *App) readmit(ctx context.Context, left []Process) (why error) {
 	log := a.registry.config.Log
 	for _, p := range left {
@@ -133,7 +131,7 @@ func (a *App) readmit(ctx context.Context, left []Process) (why error) {
 	return why
 }
 
-// reattach takes a process into the application again, under the token it had.
+// reattach adds a process to the application again, under its former token.
 func (a *App) reattach(ctx context.Context, p Process) error {
 	monitor := a.registry.config.Monitor
 	id := omis.ProcID{PID: p.PID, Start: p.Start}
@@ -156,8 +154,8 @@ func (a *App) reattach(ctx context.Context, p Process) error {
 	return nil
 }
 
-// restoreProbe brings a probe back, as one that failed where it cannot be what it was.
-// lost says why none can.
+// restoreProbe restores a probe, or adds it as a failed one if that is impossible. lost is the
+// reason why no probe of the application can be restored, nil if they can.
 func (a *App) restoreProbe(ctx context.Context, rec probeRecord, lost error) {
 	request, err := readInstr(rec.Request)
 	p := &Probe{
@@ -223,7 +221,7 @@ func (p *Probe) noteLoss() string {
 	return notice
 }
 
-// readInstr reads an instrumentation request that was written by us.
+// readInstr reads an instrumentation request that write.go has written.
 func readInstr(text string) (mir.InstrRequest, error) {
 	doc, err := mir.Decoder{Limits: mir.ReplyLimits()}.DecodeRequest([]byte(text))
 	if err != nil {

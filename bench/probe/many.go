@@ -213,7 +213,7 @@ func (h *attachedTool) plant(requests []omis.Token) error {
 	return h.placed(requests[len(requests)-1:])
 }
 
-// readMany reads all counters, each of which must have counted one call.
+// readMany reads all counters. It fails unless each of them has counted one call.
 func (h *attachedTool) readMany() error {
 	reply, err := h.do(": pa_counter_read([])")
 	if err != nil {

@@ -41,7 +41,7 @@ func OfProcess(pid int) (int, error) {
 	return int(info.Sys().(*syscall.Stat_t).Uid), nil
 }
 
-// oneUser tells whether the real, effective, saved and file-system uid in a
+// oneUser reports whether the real, effective, saved and file-system uid in a
 // status file of /proc are the same.
 func oneUser(status []byte) bool {
 	_, rest, found := bytes.Cut(status, []byte("\nUid:"))

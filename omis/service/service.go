@@ -26,7 +26,7 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// Need tells whether OMIS requires a service of every monitor: required, partially required,
+// Need is whether OMIS requires a service of every monitor: required, partially required,
 // or optional.
 type Need byte
 
