@@ -46,7 +46,7 @@ func TestSavedWhileCounting(t *testing.T) {
 		why  string // why it is not saved; "": it is
 	}{
 		{"pad_push", ""},
-		{"pad_sub", "has a page of the kernel's for them, which CRIU cannot save"},
+		{"pad_sub", "has a page of the kernel for them, which CRIU cannot save"},
 	} {
 		t.Run(try.name, func(t *testing.T) {
 			g := rig.Start(t, buildPads(t))
