@@ -35,7 +35,7 @@ type birth struct {
 type family struct {
 	o         *owner
 	unborn    map[int]ptrace.Status // stopped before their creation was reported
-	offspring []*thread             // stopped children that are to be released
+	toRelease []*thread             // stopped children that are to be released
 	births    []*birth              // processes whose creator may be held for them
 }
 
@@ -114,7 +114,7 @@ func (f *family) birthOf(t *thread) *birth {
 	return nil
 }
 
-// moveOut is called when a guest has executed a program and so has memory of its own. Inside
+// moveOut is called when a vforked child has executed a program and so has memory of its own. Inside
 // execve it cannot be sent to sleep.
 func (f *family) moveOut(t *thread) {
 	if b := f.birthOf(t); b == nil || b.due() {
@@ -122,7 +122,7 @@ func (f *family) moveOut(t *thread) {
 		f.o.tracer.forget(t)
 		return
 	}
-	t.kind, t.stop = emigrant, running
+	t.kind, t.stop = vforkedExec, running
 	t.asked = ptrace.Interrupt(t.tid) == nil
 	_ = ptrace.Cont(t.tid, 0)
 }
@@ -134,7 +134,7 @@ func (f *family) arrived(t *thread) {
 		b.ready = true
 		return
 	}
-	f.offspring = append(f.offspring, t)
+	f.toRelease = append(f.toRelease, t)
 }
 
 // handOver hands a new process over to an owner of its own. Only one can trace it at a time;
@@ -157,10 +157,10 @@ func (f *family) putToSleep(t *thread) (*napping, error) {
 		return nil, err // it was killed
 	}
 	n := &napping{memory: memory, cleanUp: func() {}}
-	if t.kind == offspring {
+	if t.kind == forked {
 		f.clean(t, memory)
 	}
-	if t.kind == offspring && f.o.space.home != 0 && f.hasHome(memory) {
+	if t.kind == forked && f.o.space.home != 0 && f.hasHome(memory) {
 		n.stub = f.o.space.home.Stub()
 	} else if n.stub, n.cleanUp, err = caveStub(t.pid, memory); err != nil {
 		memory.Close()

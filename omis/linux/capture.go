@@ -113,7 +113,7 @@ func intersection(a, b []int) []int {
 func (o *owner) copyThread(layout *unwind.Layout, c *capture) {
 	t := o.tracer.threads[c.tid]
 	switch {
-	case t == nil || t.kind != member && t.kind != stranger:
+	case t == nil || t.kind != member && t.kind != unobserved:
 		c.err = noThread(o.proc, c.tid)
 		return
 	case !t.stopped() || ptrace.GetRegs(t.tid, &c.regs) != nil:

@@ -132,7 +132,7 @@ func (r *released) roleOf(p omis.ProcID, tid int) role {
 	}
 	start, err := proc.ThreadStart(p.PID, tid)
 	if _, gone := r.byProc[p][threadID{tid, start}]; err == nil && gone {
-		return stranger
+		return unobserved
 	}
 	return member
 }
@@ -150,7 +150,7 @@ type letGoThread struct {
 
 func (c letGoThread) do(o *owner) {
 	if t := o.tracer.threads[c.tid]; t != nil && t.kind == member {
-		t.kind = stranger
+		t.kind = unobserved
 		t.halted, t.pauses = false, 0
 		o.meeting.changes.Add(1)
 	}

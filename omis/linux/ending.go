@@ -16,27 +16,27 @@ import (
 
 // ending holds a process at its exit for the watches that ask for it (node.Watch.Hold).
 // The kernel stops each thread at its end (PTRACE_EVENT_EXIT), before the thread gives up
-// its memory. All threads but the last one go on at once.
+// its memory. All threads except the last one continue at once.
 //
 // The kernel omits that stop for a thread that ends by itself while the process is being
-// killed. So as soon as all other threads are doomed, the thread at hand is kept: until
-// the next one arrives, or until the others are gone without stopping. It keeps no other
-// thread waiting: these must all end.
+// killed. So as soon as all other threads are doomed, a thread that arrives is kept: until
+// the next one arrives, or until the others have ended without stopping. No thread waits for
+// it, since all must end.
 //
 // It belongs to the owner's goroutine.
 type ending struct {
 	o       *owner
 	leaving map[int]struct{} // threads that have come to their end
-	doomed  map[int]struct{} // threads that cannot but end
-	alive   int              // the thread that was alive when it was looked for last
+	doomed  map[int]struct{} // threads that will end without executing anything
+	alive   int              // a thread that was alive at the last check
 	last    *thread          // kept at its end
-	since   time.Time        // a thread was kept for the first time
-	told    bool             // the watches know of last
-	holds   int              // of their handlers
+	since   time.Time        // when a thread was first kept
+	told    bool             // the handlers were called for last
+	holds   int              // number of holds of the handlers
 	stop    func()           // ends the repeated judging
 }
 
-// doomPatience is how long a thread is kept for others that must end. Before Linux 5.16
+// doomPatience bounds the time for which a thread is kept for doomed ones. Before Linux 5.16
 // a thread that dumps core waits for those that the owner keeps.
 const doomPatience = time.Second
 
@@ -49,12 +49,12 @@ func (e *ending) begin() {
 
 func (e *ending) watches() []*watch { return e.o.events.kinds[node.EventProcTerminated] }
 
-// options returns what the kernel has to report of a thread besides ptrace.Options. Ends
-// are reported only when all threads are attached: an attachment waits for an execve of
+// options returns the options of a thread besides ptrace.Options. Ends are reported only
+// when all threads are attached: an attachment waits for an execve of
 // the process (see reaper), and the execve for threads that its owner would have to
 // continue.
 func (e *ending) options(t *thread) int {
-	if len(e.watches()) > 0 && e.o.tracer.whole && t.kind <= stranger {
+	if len(e.watches()) > 0 && e.o.tracer.whole && t.kind <= unobserved {
 		return unix.PTRACE_O_TRACEEXIT
 	}
 	return 0
@@ -82,7 +82,7 @@ func (e *ending) isLeaving(t *thread) bool {
 	return is
 }
 
-// exiting deals with the stop of a thread at its end. t is nil if its creation was not
+// exiting handles the stop of a thread at its end. t is nil if its creation was not
 // reported: SIGKILL has ended its creator's stop.
 func (o *owner) exiting(tid int, t *thread) {
 	if t == nil {
@@ -98,7 +98,7 @@ func (o *owner) exiting(tid int, t *thread) {
 		in.failed = true
 	}
 	t.injection, t.asked, t.stop = nil, false, exitStop
-	if t.kind <= stranger {
+	if t.kind <= unobserved {
 		o.ending.arrive(t)
 	}
 	if t.stop == exitStop && !t.stays(o) {
@@ -106,12 +106,12 @@ func (o *owner) exiting(tid int, t *thread) {
 	}
 }
 
-// errAtEnd is the error of what takes a thread that executes something.
+// errAtEnd is the error of requests that need a thread to execute something.
 func errAtEnd(t *thread) error {
 	return omis.Errorf(omis.UnsupportedService, "thread %d of process %d is at its end and executes nothing more", t.tid, t.pid)
 }
 
-// arrive takes note of a thread at its end, and keeps it if it may be the last one.
+// arrive records a thread at its end, and keeps it if it may be the last one.
 func (e *ending) arrive(t *thread) {
 	if e.leaving == nil {
 		e.leaving, e.doomed = make(map[int]struct{}), make(map[int]struct{})
@@ -221,7 +221,7 @@ func (e *ending) outlived() bool {
 		return true
 	}
 	for tid, t := range e.o.tracer.threads {
-		if t.kind <= stranger && e.lives(tid) {
+		if t.kind <= unobserved && e.lives(tid) {
 			e.alive = tid
 			return true
 		}

@@ -77,7 +77,7 @@ func (tr *tracer) trapped(t *thread, s ptrace.Status) {
 	} else {
 		spareEINTR(t.tid)
 	}
-	if t.kind >= offspring {
+	if t.kind >= forked {
 		tr.o.family.arrived(t)
 		return
 	}
@@ -88,7 +88,7 @@ func (tr *tracer) trapped(t *thread, s ptrace.Status) {
 // signal would be lost. If the thread is to stop, it is interrupted again.
 func (tr *tracer) pass(t *thread, sig int) {
 	tr.proceed(t, sig)
-	if t.stays(tr.o) || t.kind >= offspring {
+	if t.stays(tr.o) || t.kind >= forked {
 		tr.interrupt(t)
 	}
 }

@@ -31,7 +31,7 @@ func (f *family) happened(t *thread, event int) {
 	case event == unix.PTRACE_EVENT_CLONE && isThread(t.pid, msg):
 		f.tellThread(t, msg)
 	case f.sharesMemory(t, msg):
-		child := &thread{tid: msg, pid: msg, kind: guest, options: t.options}
+		child := &thread{tid: msg, pid: msg, kind: vforked, options: t.options}
 		f.expect(t, child)
 		f.adopt(child)
 		f.tellBirth(t, msg)
@@ -39,7 +39,7 @@ func (f *family) happened(t *thread, event int) {
 		// The parent is kept until its child is released, because it may want to trace the
 		// child.
 		t.holds++
-		child := &thread{tid: msg, pid: msg, kind: offspring, options: t.options, unblocked: t.unblocked, mask: t.mask, waiting: t}
+		child := &thread{tid: msg, pid: msg, kind: forked, options: t.options, unblocked: t.unblocked, mask: t.mask, waiting: t}
 		f.expect(t, child)
 		f.adopt(child)
 		f.tellBirth(t, msg)
@@ -51,7 +51,7 @@ func (f *family) happened(t *thread, event int) {
 // thread_creates_thread).
 func (f *family) tellThread(t *thread, tid int) {
 	newborn := &thread{tid: tid, pid: t.pid, kind: t.kind, options: t.options, parent: t.tid, holds: 1}
-	if t.kind == stranger {
+	if t.kind == unobserved {
 		newborn.kind = member // only its creator was let go
 	}
 	f.adopt(newborn)
@@ -88,7 +88,7 @@ func (f *family) adopt(t *thread) {
 
 // release releases a child, after it cleaned a fork child.
 func (f *family) release(t *thread) {
-	if t.kind == offspring {
+	if t.kind == forked {
 		f.cleanChild(t)
 	}
 	f.detach(t)
@@ -159,7 +159,7 @@ func (f *family) hasHome(memory *os.File) bool {
 // executed is called when a thread has replaced its process's program: all memory is new, the
 // other threads have ended, and the thread has the process's id.
 func (f *family) executed(t *thread, former int) {
-	if t.kind == guest {
+	if t.kind == vforked {
 		f.moveOut(t)
 		return
 	}
@@ -174,7 +174,7 @@ func (f *family) executed(t *thread, former int) {
 	if !t.makesCall() {
 		t.injection = nil // the program with the abandoned call has ended
 	}
-	if f.o.estranged = f.o.sameUser() != nil; f.o.estranged {
+	if f.o.changedUser = f.o.sameUser() != nil; f.o.changedUser {
 		ptrace.Reap(t.tid)
 		return
 	}

@@ -72,10 +72,10 @@ func (o *owner) sameUser() error {
 	return nil
 }
 
-// renounce releases a process that has become another user's by executing a program. Its
+// giveUp releases a process that has become another user's by executing a program. Its
 // watches and stops end as with the end of a process.
-func (o *owner) renounce() {
-	o.estranged = false
+func (o *owner) giveUp() {
+	o.changedUser = false
 	o.releaseAll()
 }
 

@@ -66,7 +66,7 @@ func (j *injector) volunteer() (*thread, error) {
 	var second *thread
 	barred := false
 	for _, t := range j.o.tracer.threads {
-		if t.kind > stranger || !t.stopped() || t.inEvent() || ptrace.WillTrap(t.tid) {
+		if t.kind > unobserved || !t.stopped() || t.inEvent() || ptrace.WillTrap(t.tid) {
 			continue
 		}
 		var regs ptrace.Regs

@@ -91,7 +91,7 @@ func (d *lending) lendOut(l *loan) error {
 	}
 	d.o.tracer.freeze(nil) // until takeBack
 	d.absorbStopped()
-	d.o.family.releaseOffspring()
+	d.o.family.releaseChildren()
 	d.o.family.attendBirths()
 	d.o.tracer.endRound()
 	if err := d.lendable(); err != nil {
@@ -136,7 +136,7 @@ func (d *lending) lendable() error {
 		switch {
 		case !t.stopped():
 			return omis.Errorf(omis.OSError, "cannot save process %d: thread %d waits uninterruptibly in the kernel", d.o.proc.PID, t.tid)
-		case t.kind > stranger:
+		case t.kind > unobserved:
 			return omis.Errorf(omis.OSError, "cannot save process %d: it is creating process %d; let that one go on first", d.o.proc.PID, t.tid)
 		case t.stop == exitStop:
 			return omis.Errorf(omis.OSError, "cannot save process %d: thread %d is ending", d.o.proc.PID, t.tid)

@@ -37,10 +37,10 @@ type owner struct {
 	patcher  patcher
 	veil     veil
 
-	child     bool // launched by the monitor and not reaped yet
-	ended     bool
-	closing   bool
-	estranged bool // the process has executed a program that makes it another user's
+	child       bool // launched by the monitor and not reaped yet
+	ended       bool
+	closing     bool
+	changedUser bool // the process has executed a program that makes it another user's
 }
 
 func newOwner(n *Node, p omis.ProcID) *owner {
@@ -103,11 +103,11 @@ func (o *owner) needsTracing() bool {
 
 // chores does what must not be done in the middle of another event.
 func (o *owner) chores() {
-	if o.estranged {
-		o.renounce()
+	if o.changedUser {
+		o.giveUp()
 	}
 	o.family.attendBirths()
-	o.family.releaseOffspring()
+	o.family.releaseChildren()
 	o.ending.judge()
 	o.steps.takeAway()
 	o.library.plantReturns()
@@ -122,10 +122,10 @@ func (o *owner) chores() {
 	}
 }
 
-func (f *family) releaseOffspring() {
-	for len(f.offspring) > 0 {
-		t := f.offspring[0]
-		f.offspring = f.offspring[1:]
+func (f *family) releaseChildren() {
+	for len(f.toRelease) > 0 {
+		t := f.toRelease[0]
+		f.toRelease = f.toRelease[1:]
 		f.release(t)
 	}
 }
@@ -154,7 +154,7 @@ func (o *owner) leave() {
 	}
 	o.tracer.freeze(nil)
 	o.family.attendBirths()
-	o.family.releaseOffspring()
+	o.family.releaseChildren()
 	if o.tracer.allSettled() {
 		o.space.disarm()
 	}

@@ -217,7 +217,7 @@ func (p *patcher) commit(g *ground, b *patch.Batch) error {
 // is none.
 func (p *patcher) sleeper() *thread {
 	for _, t := range p.o.tracer.threads {
-		if state, err := proc.ThreadState(t.pid, t.tid); t.kind <= stranger && err == nil && state == "S" {
+		if state, err := proc.ThreadState(t.pid, t.tid); t.kind <= unobserved && err == nil && state == "S" {
 			return t
 		}
 	}
@@ -254,7 +254,7 @@ func (p *patcher) letOut(g *ground) error {
 // selected.
 func (p *patcher) standing(where func(t *thread, pc uint64) bool) (list []*thread) {
 	for _, t := range p.o.tracer.threads {
-		if t.kind > guest || !t.stopped() || t.groupStopped() || t.inEvent() {
+		if t.kind > vforked || !t.stopped() || t.groupStopped() || t.inEvent() {
 			continue
 		}
 		var regs ptrace.Regs
@@ -343,7 +343,7 @@ func (p patched) CallOn(s string, number uint64, more ...uint64) (int64, error) 
 func (p patched) Threads() ([]patch.Thread, error) {
 	list := make([]patch.Thread, 0, len(p.o.tracer.threads))
 	for _, t := range p.o.tracer.threads {
-		if t.kind > guest {
+		if t.kind > vforked {
 			continue // it has memory of its own
 		}
 		var regs ptrace.Regs

@@ -34,7 +34,7 @@ func (p patched) Held(pick func(uint64) bool) (list []uint64, err error) {
 	}
 	for _, t := range p.o.tracer.threads {
 		var regs ptrace.Regs
-		if t.kind > guest || ptrace.GetRegs(t.tid, &regs) != nil {
+		if t.kind > vforked || ptrace.GetRegs(t.tid, &regs) != nil {
 			continue
 		}
 		held, err := p.o.patcher.interruptedAt(regs.Rsp, mapped, pick)

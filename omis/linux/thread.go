@@ -60,11 +60,11 @@ type thread struct {
 type role uint8
 
 const (
-	member    role = iota // a thread of the process
-	stranger              // a thread of the process that is not observed any more (LetGo)
-	guest                 // a vfork child, which shares the memory; its hits are not reported
-	offspring             // a fork child before its first stop, after which it is cleaned and released
-	emigrant              // a guest that has executed a program, before its first stop in it
+	member      role = iota // a thread of the process
+	unobserved              // a thread of the process that is not observed any more (LetGo)
+	vforked                 // a vfork child, which shares the memory; its hits are not reported
+	forked                  // a fork child before its first stop, after which it is cleaned and released
+	vforkedExec             // a vforked child that has executed a program, before its first stop in it
 )
 
 // isHalted reports whether Stop keeps the thread stopped.
@@ -99,9 +99,9 @@ func (t *thread) stays(o *owner) bool {
 // anywhere except inside an event.
 func (tr *tracer) settle(t *thread) {
 	switch {
-	case t.makesCall() || t.kind < offspring && t.stays(tr.o):
+	case t.makesCall() || t.kind < forked && t.stays(tr.o):
 		ptrace.Reap(t.tid)
-	case t.kind < offspring:
+	case t.kind < forked:
 		tr.resume(t)
 	case t.stop == eventStop:
 		tr.pass(t, 0)
@@ -167,7 +167,7 @@ func (tr *tracer) resumeAll() {
 	tr.precedence.Begin()
 	defer tr.precedence.End()
 	for _, t := range tr.threads {
-		if t.stopped() && !t.deferred && t.kind < offspring && !t.stays(tr.o) {
+		if t.stopped() && !t.deferred && t.kind < forked && !t.stays(tr.o) {
 			tr.resume(t)
 		}
 	}

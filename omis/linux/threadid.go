@@ -32,7 +32,7 @@ func (p *patcher) identityPlace() (distance int32, self bool, err error) {
 	self = true
 	first := true
 	for _, t := range p.o.tracer.threads {
-		if t.kind > stranger {
+		if t.kind > unobserved {
 			continue
 		}
 		var regs ptrace.Regs

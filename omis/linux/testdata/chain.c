@@ -22,7 +22,7 @@ static void *run(void *arg) {
 	long id = (long)arg;
 	for (;;) {
 		uint64_t next = step(chains[id].value);
-		// Whoever looks in between finds a value one step ahead.
+		// A reader in between finds a value one step ahead.
 		chains[id].value = next;
 		chains[id].length++;
 		usleep(50);

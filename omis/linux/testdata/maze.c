@@ -1,5 +1,5 @@
 // maze [ROUNDS]: after a line on standard input, goes many ways through code of many shapes, while a timer
-// interrupts it all the time, and prints a sum that tells whether all went well.
+// interrupts it all the time, and prints a sum that shows whether all results are right.
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

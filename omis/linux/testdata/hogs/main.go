@@ -29,7 +29,7 @@ func outer(x uint64) uint64 { return middle(x) + 1 }
 func holds(number uint64, ready chan<- bool) {
 	room := [4]uint64{1: number}
 	ready <- true
-	ready <- true // nobody takes this one
+	ready <- true // no goroutine takes this one
 	fmt.Println(room[number%4])
 }
 
