@@ -194,8 +194,8 @@ func yamaScope() int {
 func wordSize(pid int) error {
 	const pair, headerSize, headerSize64 = 16, 4, 56 // AT_PHENT, and its value
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/auxv", pid))
-	if err != nil || len(text) < pair {
-		return nil
+	if err != nil || len(text) < pair || binary.LittleEndian.Uint64(text) == 0 {
+		return nil // the vector is empty while the process executes a program
 	}
 	for ; len(text) >= pair; text = text[pair:] {
 		if binary.LittleEndian.Uint64(text) == headerSize && binary.LittleEndian.Uint64(text[pair/2:]) == headerSize64 {
