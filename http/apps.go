@@ -14,31 +14,30 @@ import (
 	"mirador/omis/node"
 )
 
-// AppRequest is the body of POST /apps: a program to start or processes to
-// attach to, or both.
+// AppRequest is the body of POST /apps: a program to start, processes to attach to, or both.
 type AppRequest struct {
 	Name   string         `json:"name,omitempty"`
 	Launch *LaunchRequest `json:"launch,omitempty"`
 	Attach []int          `json:"attach,omitempty"`
-	// Alone leaves out the processes that the attached ones have forked and will fork.
+	// Alone excludes the processes that the attached ones have forked and will fork.
 	Alone bool `json:"alone,omitempty"`
-	// Follow takes in what the processes fork from now on, as is done where the attached
-	// ones have forked processes before.
+	// Follow includes the processes that the processes fork from now on. It is implied if
+	// the attached processes have forked others already.
 	Follow bool `json:"follow,omitempty"`
 }
 
-// LaunchRequest says how to start a program.
+// LaunchRequest describes a program to start.
 type LaunchRequest struct {
 	Path   string   `json:"path"` // absolute
 	Args   []string `json:"args,omitempty"`
 	Env    []string `json:"env,omitempty"`
 	Dir    string   `json:"dir,omitempty"`
-	Stdin  string   `json:"stdin,omitempty"` // files; the gateway's own output where they are missing
+	Stdin  string   `json:"stdin,omitempty"` // files; if they are missing, the streams of the gateway
 	Stdout string   `json:"stdout,omitempty"`
 	Stderr string   `json:"stderr,omitempty"`
 }
 
-// appName is what may stand in a path and in a table without quoting.
+// appName matches names that need no quoting in a path or a table.
 var appName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // appHandlers answer requests that start, list and release applications.
@@ -138,8 +137,8 @@ func decodeAppRequest(body []byte) (*AppRequest, error) {
 	return &req, nil
 }
 
-// launch starts a program. It runs as the gateway's user, so that others cannot
-// be allowed to start one.
+// launch starts a program. Only root and the gateway's user may do so, because the program
+// runs as the gateway's user.
 func (h *appHandlers) launch(x *exchange, req *AppRequest) (App, error) {
 	if err := admit(x.caller, Debug); err != nil {
 		return App{}, err
@@ -172,9 +171,9 @@ func (h *appHandlers) attach(x *exchange, req *AppRequest) (App, error) {
 	return h.attachForked(x, app, req)
 }
 
-// attachForked takes in what the attached processes have forked: the workers of a server
-// count with it, and so will those that it forks from now on. It leaves out those that the caller may not touch, and those that end
-// meanwhile.
+// attachForked attaches the processes that the attached ones have forked, such as the workers
+// of a server, and makes the application follow later forks. It excludes processes that the
+// caller may not touch, and processes that end meanwhile.
 func (h *appHandlers) attachForked(x *exchange, app App, req *AppRequest) (App, error) {
 	pids := req.Attach
 	for _, pid := range pids {

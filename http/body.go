@@ -20,8 +20,7 @@ const (
 	typeText = "text/plain; charset=utf-8"
 )
 
-// bodies holds the buffers that requests are read into and replies are written
-// to. A buffer that grew beyond keepBody is left to the collector.
+// bodies are buffers for requests and replies. A buffer larger than keepBody is not reused.
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 const keepBody = 1 << 18
@@ -52,8 +51,7 @@ func (r *bodyReader) readBody(x *exchange, buf *bytes.Buffer) ([]byte, error) {
 	if x.r.ContentLength > limit {
 		return nil, NewFault(http.StatusRequestEntityTooLarge, tooLargeMessage(limit))
 	}
-	// Without MaxBytesReader: it allocates, and a connection whose body was too
-	// long is closed by net/http all the same.
+	// MaxBytesReader would allocate. net/http closes a connection with an unread body anyway.
 	n, err := buf.ReadFrom(io.LimitReader(x.r.Body, limit+1))
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		x.Header().Set("Connection", "close")
@@ -73,9 +71,9 @@ func tooLargeMessage(limit int64) string {
 	return fmt.Sprintf("the request is longer than %d bytes, the limit of this gateway; start it with --longest-request to change that", limit)
 }
 
-// documentCharset accepts what is XML, or MIR, and a form that is none, since curl -d says
-// form whatever it sends. It returns the charset that the type names, which counts more than
-// what the document says (RFC 7303, 3.2); "" if it names none.
+// documentCharset accepts the types of XML and MIR, and the type of a form if the body is XML,
+// because curl -d sends every body as a form. It returns the charset in the type, "" if there
+// is none. It has precedence over the one in the document (RFC 7303, 3.2).
 func documentCharset(contentType string, body []byte) (string, error) {
 	switch contentType {
 	case typeXML, "text/xml", "":

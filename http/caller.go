@@ -8,7 +8,7 @@ import (
 	"mirador/probes/deliver"
 )
 
-// Caller is who sends a request.
+// Caller identifies the sender of a request.
 type Caller struct {
 	Name string // for the log: "uid 1000", "token", "certificate alice"
 	Role Role
@@ -20,26 +20,26 @@ type Caller struct {
 // ptrace.
 func (c *Caller) MayTouch(uid int) bool { return c.All || (c.UID >= 0 && c.UID == uid) }
 
-// rights returns the user whose files the caller may have written. Whoever may do everything
-// with processes may also write files as the gateway's user.
+// rights returns the user as whom the gateway writes files for the caller. A caller who may
+// do everything with all processes may also write files as the gateway's user.
 func (c *Caller) rights() deliver.User {
 	return deliver.User{UID: c.UID, Trusted: c.All && c.Role == Debug}
 }
 
 type callerKey struct{}
 
-// withCaller remembers the identity that a connection brought with it.
+// withCaller adds the identity of a connection's peer to its context.
 func withCaller(ctx context.Context, c *Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// stranger is somebody who showed nothing.
+// stranger is a caller without any proof of identity.
 var stranger = &Caller{Name: "stranger", UID: -1}
 
 var tokenHolder = &Caller{Name: "token", UID: -1, Role: Debug, All: true}
 
-// certified makes a caller of a client certificate that the server's authority
-// signed. An organisational unit "mirador:ROLE" gives the role, read if none does.
+// certified returns the caller with a client certificate that the server's authority signed.
+// An organisational unit "mirador:ROLE" gives the role; without one it is read.
 func certified(cert *x509.Certificate) *Caller {
 	c := &Caller{Name: "certificate " + cert.Subject.CommonName, UID: -1, Role: Read, All: true}
 	for _, unit := range cert.Subject.OrganizationalUnit {

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// worthCompressing is the size from which compressing a reply pays. Replies to
-// requests are small and never compressed; structures and the page are not.
+// worthCompressing is the size from which on compression saves time. Most replies are smaller
+// and not compressed; structures and the page are larger.
 const worthCompressing = 4 << 10
 
 var compressors = sync.Pool{New: func() any {
@@ -15,8 +15,8 @@ var compressors = sync.Pool{New: func() any {
 	return w
 }}
 
-// sendCompressed writes a whole reply, with gzip if the caller takes it and it
-// pays.
+// sendCompressed writes a whole reply, compressed by gzip if the caller accepts this and the
+// reply is large enough.
 func sendCompressed(x *exchange, contentType string, body []byte) {
 	if len(body) < worthCompressing || x.r.Method == http.MethodHead || !takesGzip(x.r) {
 		send(x, http.StatusOK, contentType, body)
@@ -28,6 +28,6 @@ func sendCompressed(x *exchange, contentType string, body []byte) {
 	w := compressors.Get().(*gzip.Writer)
 	defer compressors.Put(w)
 	w.Reset(x)
-	w.Write(body) // an error means that the caller is gone
+	w.Write(body) // an error means that the connection is closed
 	w.Close()
 }

@@ -1,14 +1,13 @@
-// Package gateway is the HTTP side of Mirador: MIR documents, OMIS requests and
-// the state of probes over a Unix socket and over TCP. It stands in the folder
-// http and is called gateway, so that net/http keeps its name in every file.
+// Package gateway is the HTTP side of Mirador: it serves MIR documents, OMIS requests and the
+// state of probes over a Unix socket and over TCP. Its directory is called http; the package
+// is not, so that net/http keeps its name in every file.
 //
-// All routes stand in one table (routes.go) with the role that may call them;
-// the router, the page and the access checks read that table. A request passes
-// one frame (frame.go): identity, role, handler, error, log, metrics. There is
-// no other middleware, because POST /mir must not be what a tool waits for.
+// One table (routes.go) lists all routes with the role that each requires. The router, the
+// page and the access checks read this table. Each request passes through one function
+// (frame.go), which does identity, role, handler, error, log and metrics. There is no other
+// middleware: it would delay POST /mir.
 //
-// Only cli imports this package; it joins it with the monitor by the interface
-// Backend. The goroutines here are those of net/http: one for each connection.
-// A Server may be used from all of them; its tables are made by New and not
-// changed afterwards.
+// Only cli imports this package, and connects it with the monitor by the interface Backend.
+// net/http starts one goroutine for each connection. They all use the same Server, whose
+// tables do not change after New.
 package gateway

@@ -10,8 +10,7 @@ import (
 	"mirador/omis"
 )
 
-// Fault is an error with the HTTP status that answers it, and one message or
-// more for the person who reads it.
+// Fault is an error with its HTTP status, and one or more messages for users.
 type Fault struct {
 	Status   int
 	Messages []string
@@ -19,13 +18,12 @@ type Fault struct {
 
 func (f *Fault) Error() string { return strings.Join(f.Messages, "; ") }
 
-// NewFault makes a Fault of one message.
+// NewFault returns a Fault with one message.
 func NewFault(status int, message string) *Fault {
 	return &Fault{Status: status, Messages: []string{message}}
 }
 
-// faultOf finds the status of any error. What nobody gave a status is our own
-// fault.
+// faultOf returns the Fault for any error. The status of an unknown error is 500.
 func faultOf(err error) *Fault {
 	var f *Fault
 	if errors.As(err, &f) {
@@ -49,7 +47,7 @@ func faultOf(err error) *Fault {
 	return NewFault(http.StatusInternalServerError, err.Error())
 }
 
-// documentStatus maps the gate that stopped a document.
+// documentStatus returns the status for the kind of check that refused a document.
 func documentStatus(k mir.Kind) int {
 	if k == mir.TooLarge {
 		return http.StatusRequestEntityTooLarge
@@ -57,9 +55,9 @@ func documentStatus(k mir.Kind) int {
 	return http.StatusBadRequest
 }
 
-// untranslatable answers a request that mir/translate or the probes refused: each
-// of its errors is a message, and the first one gives the status. It is nil for
-// other errors.
+// untranslatable returns the Fault for the errors with which mir/translate or package probes
+// refuses a request: each error is a message, and the first determines the status. It returns
+// nil for other errors.
 func untranslatable(err error) *Fault {
 	var all translate.Errors
 	if !errors.As(err, &all) {
@@ -92,7 +90,7 @@ func kindStatus(k translate.ErrorKind) int {
 	return http.StatusUnprocessableEntity
 }
 
-// statusOf maps the outcome of an OMIS service (OMIS 7.3.1).
+// statusOf returns the HTTP status for the status of an OMIS service (OMIS 7.3.1).
 func statusOf(s omis.Status) int {
 	switch s &^ omis.Fatal {
 	case omis.UnknownObject:

@@ -17,9 +17,8 @@ import (
 	"mirador/mir"
 )
 
-// exchange is one request on its way through the gateway. It is the
-// ResponseWriter that handlers write to, so that status and size are known
-// afterwards. Exchanges are pooled: a handler must not keep one.
+// exchange is a request and its reply. It is the ResponseWriter of the handlers, and records
+// the status and size of the reply. Exchanges are reused, so a handler must not keep one.
 type exchange struct {
 	http.ResponseWriter
 	r      *http.Request
@@ -32,8 +31,8 @@ type exchange struct {
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
-// param is a part of the path. The router cuts an encoded path as it is, so that
-// a %2F is none of its slashes.
+// param returns a part of the path. The router splits the encoded path, so that %2F does not
+// separate parts.
 func (x *exchange) param(name string) string {
 	value := chi.URLParam(x.r, name)
 	if x.r.URL.RawPath == "" {
@@ -41,7 +40,7 @@ func (x *exchange) param(name string) string {
 	}
 	plain, err := url.PathUnescape(value)
 	if err != nil {
-		return value // which names nothing; net/url has let it through
+		return value // no name is equal to it
 	}
 	return plain
 }
@@ -106,9 +105,9 @@ func (s *Server) serve(x *exchange, route *Route) error {
 	return route.handle(s, x)
 }
 
-// fail answers with an error, in the form of the route. A reply that is on its
-// way cannot be taken back: the connection is cut instead, so that nobody takes
-// half a document for a whole one.
+// fail answers with an error, in the format of the route. If a part of the reply has been
+// sent already, it closes the connection, so that the caller notices that the document is
+// incomplete.
 func (s *Server) fail(x *exchange, route *Route, err error) {
 	if errors.Is(err, context.Canceled) && x.r.Context().Err() != nil {
 		x.status = statusClientGone
@@ -131,7 +130,7 @@ func (s *Server) fail(x *exchange, route *Route, err error) {
 	}
 }
 
-// statusClientGone is what the log says of a caller who did not wait.
+// statusClientGone is the status in the log if the caller closed the connection.
 const statusClientGone = 499
 
 func (s *Server) panicked(x *exchange, route *Route, p any) {
@@ -151,8 +150,7 @@ func (s *Server) panicked(x *exchange, route *Route, p any) {
 	writeProblem(x, fault)
 }
 
-// requestID takes the caller's X-Request-Id, if it can stand in a log line, or
-// makes one.
+// requestID returns the caller's X-Request-Id if it is safe in a log line, or else a new id.
 func (s *Server) requestID(r *http.Request) string {
 	if given := r.Header["X-Request-Id"]; len(given) == 1 && plainID(given[0]) {
 		return given[0]

@@ -23,8 +23,8 @@ type Limits struct {
 	Unknown time.Duration
 }
 
-// A listener takes an eighth of the descriptors that the process may have, so that
-// connections leave most of them to the monitor.
+// A listener uses at most an eighth of the process's file descriptors, so that most of them
+// remain for the monitor.
 const (
 	shareOfDescriptors = 8
 	leastConnections   = 32

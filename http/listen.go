@@ -17,8 +17,8 @@ import (
 	"mirador/omis/host/owned"
 )
 
-// Bounds against callers who send slowly or never end. Replies have no write
-// deadline, since streams are open for as long as they are read.
+// Limits for callers who send slowly or without end. Replies have no write deadline, because
+// streams stay open for as long as they are read.
 const (
 	headerTimeout = 5 * time.Second
 	bodyTimeout   = 30 * time.Second
@@ -26,8 +26,8 @@ const (
 	maxHeader     = 16 << 10
 )
 
-// Serve answers requests of all listeners until ctx ends, then lets running
-// requests finish for as long as grace.
+// Serve answers requests from all listeners until ctx ends. Running requests then have the
+// time grace to finish.
 func (s *Server) Serve(ctx context.Context, grace time.Duration, listeners ...net.Listener) error {
 	server := &http.Server{
 		Handler:           s,
@@ -63,10 +63,9 @@ func (s *Server) Serve(ctx context.Context, grace time.Duration, listeners ...ne
 	return err
 }
 
-// ListenUnix opens the Unix socket. Anybody may connect: the kernel says who it
-// is, and what they may do depends on it. Its directory must be one in which
-// nobody else can replace the socket. A socket that nobody listens on any more is
-// replaced; one that somebody listens on is not.
+// ListenUnix opens the Unix socket. Every user may connect; the kernel identifies the user,
+// who determines what the caller may do. No other user may be able to replace the socket in
+// its directory. ListenUnix replaces the socket of a gateway that has ended.
 func ListenUnix(path string) (net.Listener, error) {
 	if err := owned.Shared(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("the socket's directory is not safe: %w", err)
@@ -108,8 +107,8 @@ func removeStale(path string) error {
 	return os.Remove(path)
 }
 
-// ListenTCP opens a TCP address. Beyond loopback it takes TLS, because a token
-// in clear text is nobody's secret.
+// ListenTCP opens a TCP address. It requires TLS for addresses other than loopback, because
+// others could read the token on the network.
 func ListenTCP(addr string, secure *tls.Config) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		return nil, fmt.Errorf("%s is no TCP address: write --socket %s for a Unix socket", addr, path)

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// metrics observes the gateway itself, in a registry of its own. The values of labelled
+// metrics observes the gateway itself, in a separate registry. The values of labelled
 // probes are read for each answer: see series.
 type metrics struct {
 	requests *prometheus.CounterVec
@@ -44,8 +44,8 @@ func gauge(name, help string, read func() float64) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read)
 }
 
-// routeMetrics are the metrics of one route. Looking a counter up by its labels
-// takes longer than counting, so each is looked up once.
+// routeMetrics are the metrics of one route. They keep each counter, because finding it by its
+// labels takes longer than counting.
 type routeMetrics struct {
 	classes [6]atomic.Pointer[prometheus.Counter]
 	seconds prometheus.Observer

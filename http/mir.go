@@ -20,8 +20,7 @@ type documentHandlers struct {
 	resolveLinks func(path string) (string, error) // see Config
 }
 
-// postOnlyApp answers POST /mir, which needs no name while there is one
-// application only.
+// postOnlyApp answers POST /mir, which needs no name if there is exactly one application.
 func (h *documentHandlers) postOnlyApp(x *exchange) error {
 	return h.postDocument(x, func() (string, error) { return h.onlyApp(x.caller) })
 }
@@ -33,8 +32,8 @@ func (h *documentHandlers) postApp(x *exchange) error {
 	})
 }
 
-// postDocument carries out a MIR request. The document is checked before the
-// application is looked for: what is wrong with the text has the first word.
+// postDocument executes a MIR request. It checks the document before it looks for the
+// application, so that errors in the text are reported first.
 func (h *documentHandlers) postDocument(x *exchange, find func() (string, error)) error {
 	in := takeBuffer()
 	defer giveBuffer(in)
@@ -73,8 +72,8 @@ func (h *documentHandlers) postDocument(x *exchange, find func() (string, error)
 	return sendDocument(x, reply)
 }
 
-// extend asks for an answer with the gateway's extensions, as the attribute details="true" of
-// a request does.
+// extend requests an answer with the gateway's extensions, like the attribute details="true"
+// of a request.
 func extend(doc mir.Document) {
 	switch d := doc.(type) {
 	case *mir.InstrRequest:
@@ -106,7 +105,7 @@ func sendDocument(x *exchange, doc mir.Document) error {
 	return nil
 }
 
-// onlyApp is the application of POST /mir.
+// onlyApp returns the name of the application for POST /mir.
 func (h *documentHandlers) onlyApp(c *Caller) (string, error) {
 	var names []string
 	for _, app := range h.backend.Apps() {

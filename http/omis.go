@@ -13,14 +13,13 @@ import (
 	"mirador/omis"
 )
 
-// DefaultTool is the tool of requests that name none while there is no
-// application.
+// DefaultTool is the tool for requests without a tool's name if there is no application.
 const DefaultTool = "http"
 
-// anyTool stands in a path where the query of a request would leave the tool out.
+// anyTool is the name in a path that means what a query without a tool means.
 const anyTool = "-"
 
-// toolName is what may stand in the path of a tool's replies.
+// toolName matches the names that are permitted in the path of a tool's replies.
 var toolName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // toolHandlers answer OMIS requests and stream their replies.
@@ -32,8 +31,7 @@ type toolHandlers struct {
 	notation func(omis.Reply) string
 }
 
-// postOMIS sends an OMIS request. The body is the request, whatever type curl
-// says it is.
+// postOMIS sends an OMIS request. The body is the request, whatever its Content-Type.
 func (h *toolHandlers) postOMIS(x *exchange) error {
 	tool, err := h.toolOf(x, x.r.URL.Query().Get("tool"))
 	if err != nil {
@@ -57,14 +55,14 @@ func (h *toolHandlers) postOMIS(x *exchange) error {
 	switch {
 	case err != nil:
 		return err
-	case reply == nil: // it is buffered: its replies come on the stream
+	case reply == nil: // the request is buffered, and its replies appear on the stream
 		x.WriteHeader(http.StatusAccepted)
 		return nil
 	}
 	return h.sendReply(x, reply)
 }
 
-// allFlags are those of OMIS 7.1.1.
+// allFlags are the flags of OMIS 7.1.1.
 const allFlags = omis.WaitForFirstReply | omis.DontReturnOK | omis.DontReturnEnDis |
 	omis.BufferRequest | omis.BufferReplies | omis.Debug
 
@@ -82,9 +80,9 @@ func flagsOf(text string) (omis.Flags, error) {
 			"4 (none for enabling and disabling), 8 (buffer the request), 16 (buffer its replies) and 32 (debug)", text))
 }
 
-// toolOf finds the tool of a request: the one that is named, else the one of the
-// only application, else DefaultTool. A request may name any process, so only
-// callers who may touch all of them can send one.
+// toolOf returns the tool of a request: the named one, or else that of the only application,
+// or else DefaultTool. A request may name any process, so it is refused to callers who may
+// not touch all processes.
 func (h *toolHandlers) toolOf(x *exchange, name string) (string, error) {
 	if !x.caller.All {
 		return "", NewFault(http.StatusForbidden, fmt.Sprintf(
@@ -144,7 +142,7 @@ func (h *toolHandlers) streamReplies(x *exchange) error {
 	}
 	defer cancel()
 	print := func(out *bytes.Buffer, r StreamedReply) error {
-		// An event without data tells a reader its id and nothing else.
+		// An event without data transfers its id only.
 		if r.Reply != nil {
 			WriteReply(out, r.Reply)
 		}
@@ -157,7 +155,7 @@ func (h *toolHandlers) streamReplies(x *exchange) error {
 			return err
 		}
 	case "base64":
-		// Binary data may hold whatever ends a line of the stream.
+		// Binary data may contain the bytes that end a line of the stream.
 		print = func(out *bytes.Buffer, r StreamedReply) error {
 			_, err := out.WriteString(base64.StdEncoding.EncodeToString([]byte(h.notation(r.Reply))))
 			return err
@@ -166,8 +164,8 @@ func (h *toolHandlers) streamReplies(x *exchange) error {
 	return streamEvents(h.streams.ending, x, events[StreamedReply]{name: "reply", source: replies, id: func(r StreamedReply) uint64 { return r.ID }, print: print})
 }
 
-// lastEvent is the id of the last event that a reader has had who comes back: in the header
-// of server-sent events, or as ?after=ID. 0: there is none.
+// lastEvent returns the id of the last event that a returning reader received, from the header
+// of server-sent events or from ?after=ID; 0 if there is none.
 func lastEvent(r *http.Request) (uint64, error) {
 	text := r.Header.Get("Last-Event-ID")
 	if text == "" {
@@ -183,7 +181,7 @@ func lastEvent(r *http.Request) (uint64, error) {
 	return id, nil
 }
 
-// listTools shows a caller the tools that it can send requests for.
+// listTools lists the tools for which a caller can send requests.
 func (h *toolHandlers) listTools(x *exchange) error {
 	if !x.caller.All {
 		return NewFault(http.StatusForbidden, "OMIS requests may name every process, so only root and the gateway's user see the tools that send them")
@@ -191,8 +189,8 @@ func (h *toolHandlers) listTools(x *exchange) error {
 	return sendTable(x, "tools", "tool", h.backend.Tools())
 }
 
-// finalize ends a tool: its conditional requests go, and so does its scope. The
-// tool of an application ends with the application.
+// finalize ends a tool with its conditional requests and its scope. The tool of an application
+// ends with the application.
 func (h *toolHandlers) finalize(x *exchange) error {
 	tool, err := h.toolOf(x, x.param("tool"))
 	if err != nil {
@@ -210,7 +208,7 @@ func (h *toolHandlers) finalize(x *exchange) error {
 	return nil
 }
 
-// postPrototypes describes library functions, to all tools.
+// postPrototypes adds prototypes of library functions, for all tools.
 func (h *toolHandlers) postPrototypes(x *exchange) error {
 	if _, err := h.toolOf(x, DefaultTool); err != nil {
 		return err

@@ -9,11 +9,10 @@ import (
 //go:embed page.html
 var pageText string
 
-// pageTemplate is parsed once: a mistake in it shows in the first test.
+// pageTemplate is parsed at start, so that every test detects an error in it.
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
-// pageContent is what the page shows. What runs is shown to callers with an
-// identity only.
+// pageContent is the content of the page. Only known callers see applications and probes.
 type pageContent struct {
 	Version, Socket string
 	Known           bool
@@ -25,7 +24,7 @@ type pageContent struct {
 func (s *Server) getPage(x *exchange) error {
 	content := pageContent{Version: s.cfg.Version, Routes: s.routes}
 	if x.caller.Role >= Read {
-		content.Known, content.Socket = true, s.cfg.SocketPath // a path names users and their folders
+		content.Known, content.Socket = true, s.cfg.SocketPath // a path contains the names of users and directories
 		content.Apps = s.touchable(x.caller)
 		content.Probes = s.visibleProbes(x.caller)
 	}

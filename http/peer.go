@@ -2,8 +2,8 @@ package gateway
 
 import "fmt"
 
-// peer makes a caller of a uid: root and the server's own user may do everything,
-// others what they could do to their own processes.
+// peer returns the caller with a uid. Root and the server's user may do everything, other
+// users only what they could do with their own processes.
 func peer(uid, server int) *Caller {
 	return &Caller{
 		Name: fmt.Sprintf("uid %d", uid),

@@ -22,7 +22,7 @@ func (h *probeHandlers) listProbes(x *exchange) error {
 	return sendJSON(x, http.StatusOK, h.visibleProbes(x.caller))
 }
 
-// visibleProbes are those of the applications that the caller may touch.
+// visibleProbes lists the probes of the applications that the caller may touch.
 func (h *probeHandlers) visibleProbes(c *Caller) []Probe {
 	probes := []Probe{}
 	apps := h.namesOfTouchable(c)
@@ -41,7 +41,7 @@ func (h *probeHandlers) findProbe(x *exchange) (Probe, error) {
 		return Probe{}, NewFault(http.StatusNotFound, fmt.Sprintf("there is no probe %q; GET /probes lists them", id))
 	}
 	if !x.caller.All && !h.namesOfTouchable(x.caller)[p.App] {
-		return Probe{}, NewFault(http.StatusForbidden, fmt.Sprintf("probe %s stands in another user's application", id))
+		return Probe{}, NewFault(http.StatusForbidden, fmt.Sprintf("probe %s belongs to another user's application", id))
 	}
 	return p, nil
 }
@@ -86,17 +86,16 @@ func (h *probeHandlers) streamProbe(x *exchange) error {
 	})
 }
 
-// stillTouches makes sure, before a document is sent on a stream, that the caller may
-// still observe the application: one of its processes may have executed a
-// set-user-ID program since the stream began. If not, the stream ends with an event
-// that says so.
+// stillTouches returns an error if the caller may no longer observe the application, because
+// one of its processes has executed a set-user-ID program since the stream began. It also
+// writes an event with the reason, which is the last one of the stream.
 func (h *probeHandlers) stillTouches(x *exchange, p Probe) error {
 	if x.caller.All {
 		return nil
 	}
 	apps := h.backend.Apps()
 	i := slices.IndexFunc(apps, func(a App) bool { return a.Name == p.App })
-	if i < 0 || h.mayTouch(x.caller, &apps[i]) { // what was measured of a released application was measured before
+	if i < 0 || h.mayTouch(x.caller, &apps[i]) { // measurements of a released application are older than its release
 		return nil
 	}
 	const why = "a process of the application belongs to another user now; the stream ends here"

@@ -27,19 +27,19 @@ func writeProblem(x *exchange, f *Fault) {
 	}
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
-	encoder.SetEscapeHTML(false)              // it is read in a terminal, not in a page
+	encoder.SetEscapeHTML(false)              // it is displayed in a terminal, not in a page
 	if err := encoder.Encode(p); err != nil { // strings and numbers always marshal
 		panic(err)
 	}
 	send(x, f.Status, "application/problem+json", body.Bytes())
 }
 
-// hasPlace matches a message that begins with its place in the document.
+// hasPlace matches a message that begins with its position in the document.
 var hasPlace = regexp.MustCompile(`^line \d+, column \d+: `)
 
-// writeErrors answers with an errors document (MIR 7). Every error begins with its place in
-// the request: what is wrong with no part of it, or with what no document was read of, has
-// the place where the document begins.
+// writeErrors answers with an errors document (MIR 7). Every error begins with its position in
+// the request. The position of an error that concerns no part of it is the beginning of the
+// document.
 func writeErrors(x *exchange, f *Fault) {
 	place := x.place
 	if place == (mir.Position{}) {
@@ -71,12 +71,12 @@ func send(x *exchange, status int, contentType string, body []byte) {
 	}
 }
 
-// sendJSON answers with a value as JSON, indented for people with curl.
+// sendJSON answers with a value as JSON, indented for readers in a terminal.
 func sendJSON(x *exchange, status int, v any) error {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
 	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false) // it is read in a terminal, not in a page
+	encoder.SetEscapeHTML(false) // it is displayed in a terminal, not in a page
 	if err := encoder.Encode(v); err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"mirador/omis"
 )
 
-// WriteReply writes a reply as XML, as schemas/omis.xsd has it, in one line:
+// WriteReply writes a reply as XML, as schemas/omis.xsd defines it, in one line:
 //
 //	<reply><service index="0"><result status="0" name="OMIS_OK"><object>p_1</object><value type="integer">1</value></result></service></reply>
 //
@@ -71,19 +71,19 @@ func encodeValue(out *bytes.Buffer, v omis.Value) {
 	out.WriteString("</value>")
 }
 
-// encodeText ends a start tag and writes the text of the element. A text with a byte that XML
-// cannot carry is written in base64, and the attribute encoding says so.
+// encodeText ends a start tag and writes the text of the element. It encodes a text with a
+// byte that XML cannot represent in base64, and sets the attribute encoding.
 func encodeText(out *bytes.Buffer, text string) {
 	if !fitsXML(text) {
 		out.WriteString(` encoding="base64">` + base64.StdEncoding.EncodeToString([]byte(text)))
 		return
 	}
 	out.WriteByte('>')
-	xml.EscapeText(out, []byte(text)) // a buffer takes everything
+	xml.EscapeText(out, []byte(text)) // writing to a buffer does not fail
 }
 
-// fitsXML reports whether a text is UTF-8 and each of its characters may stand in a document
-// (XML 1.0, 2.2).
+// fitsXML reports whether a text is UTF-8 and consists of characters that XML permits (XML
+// 1.0, 2.2).
 func fitsXML(text string) bool {
 	for at, r := range text {
 		switch {

@@ -26,7 +26,7 @@ func (r Role) String() string {
 	return "unknown"
 }
 
-// ParseRole reads the name of a role as a certificate carries it.
+// ParseRole parses the name of a role, as certificates contain it.
 func ParseRole(name string) (Role, bool) {
 	for _, r := range []Role{Read, Control, Debug} {
 		if r.String() == name {
@@ -36,8 +36,8 @@ func ParseRole(name string) (Role, bool) {
 	return Nobody, false
 }
 
-// roleOf is the role that a MIR request takes: asking takes Read, changing a
-// probe takes Control.
+// roleOf returns the role that a MIR request requires: Read to ask for values, Control to
+// change a probe.
 func roleOf(doc mir.Document) Role {
 	switch d := doc.(type) {
 	case *mir.SIRRequest, *mir.SnapshotRequest:

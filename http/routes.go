@@ -2,7 +2,7 @@ package gateway
 
 import "net/http"
 
-// Route is a row of the table that router, page and access checks read.
+// Route is a row of the table of routes, which the router, the page and the access checks read.
 type Route struct {
 	Method    string
 	Pattern   string

@@ -13,7 +13,7 @@ var schemaTypes = map[string]string{
 	".dtd": "application/xml-dtd",
 }
 
-// getSchema serves the schemas; without a name, the list of them.
+// getSchema serves a schema; without a name, the list of all schemas.
 func (s *Server) getSchema(x *exchange) error {
 	name := x.param("*")
 	if name == "" {

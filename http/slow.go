@@ -13,34 +13,34 @@ import (
 	"time"
 )
 
-// times bound how long the parts of a request may take to arrive.
+// times are limits for the arrival of the parts of a request.
 type times struct{ header, body time.Duration }
 
-// slowHeader notices that the header of a request does not arrive in time, and answers.
-// net/http closes such a connection without a word.
+// slowHeader detects that the header of a request does not arrive in time, and answers.
+// net/http closes such a connection without an answer.
 type slowHeader struct {
-	out      net.Conn     // where the answer goes: the connection, or TLS over it; set before the first Read
-	busy     atomic.Bool  // a handler runs
+	out      net.Conn     // destination of the answer: the connection, or TLS over it; set before the first Read
+	busy     atomic.Bool  // while a handler runs
 	received atomic.Int64 // bytes since the last handler ended
 	answered atomic.Bool
 }
 
-// saw is told what each Read of the connection returned. If the time is over and a part of a
-// header is there, it sends the answer before it returns.
+// saw records the result of a Read of the connection. If the time is over and a part of a
+// header has arrived, it sends the answer before it returns.
 func (h *slowHeader) saw(n int, err error) {
 	received := h.received.Add(int64(n))
 	if !errors.Is(err, os.ErrDeadlineExceeded) || received == 0 || h.busy.Load() || h.out == nil {
 		return
 	}
 	h.received.Store(0)
-	// A TLS connection whose handshake has not ended takes nothing while this Read lasts, so
-	// another goroutine writes, and the Read waits for it only so long.
+	// During its handshake, a TLS connection accepts no data before this Read returns. So
+	// another goroutine writes, and the Read waits for it for a limited time.
 	const patience = 200 * time.Millisecond
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
 		if secure, ok := h.out.(*tls.Conn); ok && secure.ConnectionState().NegotiatedProtocol == "h2" {
-			return // HTTP/2 has other answers
+			return // answers of HTTP/2 have another format
 		}
 		_ = h.out.SetWriteDeadline(time.Now().Add(patience))
 		_, _ = h.out.Write(tooSlow()) // an error means that the caller is gone
@@ -52,7 +52,7 @@ func (h *slowHeader) saw(n int, err error) {
 	h.answered.Store(true)
 }
 
-// tooSlow is the whole answer to a header that did not arrive.
+// tooSlow returns the complete answer to a header that did not arrive.
 func tooSlow() []byte {
 	body, err := json.Marshal(problem{
 		Type: "about:blank", Title: http.StatusText(http.StatusRequestTimeout), Status: http.StatusRequestTimeout,
@@ -71,8 +71,8 @@ func (c *guarded) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write writes to the connection. After the answer to a slow header nothing more is written:
-// where a line was cut, net/http would answer for itself.
+// Write writes to the connection. After the answer to a slow header it writes nothing more,
+// because net/http would add an answer to the incomplete header.
 func (c *guarded) Write(b []byte) (int, error) {
 	if c.header.answered.Load() {
 		return 0, net.ErrClosed
@@ -83,7 +83,7 @@ func (c *guarded) Write(b []byte) (int, error) {
 // headerKey is the key of the slowHeader of a request's connection.
 type headerKey struct{}
 
-// handling notes that a handler runs for a request, until the function it returns is called.
+// handling records that a handler runs for a request, until ended is called.
 func handling(ctx context.Context) (ended func()) {
 	h, ok := ctx.Value(headerKey{}).(*slowHeader)
 	if !ok {

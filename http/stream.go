@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// keepAlive is how often a silent stream says that it lives; proxies close what
-// is silent for a minute.
+// keepAlive is the interval of comments on a stream without events: proxies close connections
+// that are silent for a minute.
 const keepAlive = 20 * time.Second
 
 // events are the events of a stream.

@@ -12,8 +12,8 @@ import (
 	"mirador/sir"
 )
 
-// getStructure answers GET /apps/{app}/sir. The structure of a program is large
-// and seldom changes, so it has an entity tag, and is compressed on demand.
+// getStructure answers GET /apps/{app}/sir. The structure of a program is large and seldom
+// changes, so the reply has an entity tag, and is compressed on request.
 func (h *documentHandlers) getStructure(x *exchange) error {
 	app, err := h.findApp(x)
 	if err != nil {
@@ -51,8 +51,8 @@ func (h *documentHandlers) answerStructure(x *exchange, app string, req *mir.SIR
 	return sendStructure(x, structure, tag)
 }
 
-// resourcePath is the file that a resource names, if it may be read: a program
-// or library of the application, or a file below a folder of the configuration.
+// resourcePath returns the file that a resource names, if it may be read: a program or library
+// of the application, or a file in a directory of the configuration.
 func (h *documentHandlers) resourcePath(r mir.Resource, programs []string) (string, *translate.Error) {
 	if r.Out != "" {
 		return "", translate.Errorf(translate.CannotBeDone, r.Pos,

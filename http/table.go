@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// sendTable answers with a table: XML unless the caller asked for JSON.
+// sendTable answers with a table, in XML unless the caller accepts JSON.
 func sendTable[T any](x *exchange, root, row string, rows []T) error {
 	x.Header().Set("Vary", "Accept")
 	if accepts(x.r, "application/json") {
@@ -21,8 +21,8 @@ func sendTable[T any](x *exchange, root, row string, rows []T) error {
 	return nil
 }
 
-// WriteTable writes a table as XML, with the names of its elements: what the
-// gateway sends and what the commands print.
+// WriteTable writes a table as XML, with the given names of its elements. The gateway sends
+// tables in this form, and commands print them.
 func WriteTable[T any](w io.Writer, root, row string, rows []T) error {
 	encoder := xml.NewEncoder(w)
 	encoder.Indent("", "  ")

@@ -18,15 +18,15 @@ import (
 // TokenFile is the name of the token's file in the data directory.
 const TokenFile = "token"
 
-// Token is the secret that callers over TCP show.
+// Token is the secret that callers over TCP present.
 type Token struct {
 	secret string
 	path   string
 }
 
-// LoadToken reads the token of a data directory and makes one at the first
-// start. The directory and the file must belong to this process's user; a file
-// that others may read is refused, since they may know its secret.
+// LoadToken reads the token of a data directory, and creates one at the first start. The
+// directory and the file must belong to this process's user. LoadToken refuses a file that
+// other users may read, because they may know the secret.
 func LoadToken(dir string) (Token, error) {
 	dir, err := owned.Directory(dir)
 	if err != nil {
@@ -67,8 +67,8 @@ func readToken(path string) (Token, error) {
 	return Token{secret: secret, path: path}, nil
 }
 
-// makeToken writes under another name and links, so that of two servers that
-// start at once both come to read the same complete file.
+// makeToken writes a file with another name and links it, so that two servers that start at
+// the same time read the same complete file.
 func makeToken(dir, path string) (Token, error) {
 	var raw [32]byte
 	rand.Read(raw[:])                               // never fails (crypto/rand, since Go 1.24)
@@ -91,5 +91,5 @@ func (t Token) matches(shown string) bool {
 	return t.secret != "" && subtle.ConstantTimeCompare([]byte(t.secret), []byte(shown)) == 1
 }
 
-// Path is the file that the token stands in.
+// Path returns the name of the token's file.
 func (t Token) Path() string { return t.path }

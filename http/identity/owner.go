@@ -1,6 +1,6 @@
-// Package identity says which users processes and the peers of Unix sockets belong to, as the
-// kernel reports it. The gateway imports it. Its tests need root: they start processes of
-// several users; those of the gateway take owners from a table.
+// Package identity returns the users of processes and of the peers of sockets, as the kernel
+// reports them. The gateway imports it. Its tests need root, because they start processes of
+// several users; the tests of the gateway take owners from a table.
 package identity
 
 import (
@@ -20,13 +20,13 @@ import (
 // ErrNoProcess is the error about a process that does not exist.
 var ErrNoProcess = errors.New("there is no such process")
 
-// OfProcess is the user whose process ptrace takes it for: its user's if all its user
-// ids are the same and it is dumpable, else root's. A process that took another
-// identity, for good or for a while, shows it there.
+// OfProcess returns the user that owns a process for ptrace: its user if all its user ids are
+// equal and it is dumpable, and root otherwise. These conditions do not hold for a process
+// that has changed its identity, permanently or temporarily.
 func OfProcess(pid int) (int, error) {
 	dir := "/proc/" + strconv.Itoa(pid)
-	// Unlike the folder, which always shows the effective uid, the file is root's
-	// when the process is not dumpable.
+	// If the process is not dumpable, this file belongs to root; the directory always belongs
+	// to the effective uid.
 	info, err := os.Stat(dir + "/mem")
 	if errors.Is(err, fs.ErrNotExist) || pid <= 0 {
 		return 0, ErrNoProcess
@@ -50,7 +50,7 @@ func oneUser(status []byte) bool {
 	return found && len(ids) == 4 && len(slices.CompactFunc(ids, bytes.Equal)) == 1
 }
 
-// OfPeer is the uid at the other end of a Unix socket when it connected.
+// OfPeer returns the uid that the peer of a Unix socket had when it connected.
 func OfPeer(conn *net.UnixConn) (int, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
