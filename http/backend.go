@@ -14,41 +14,40 @@ import (
 	"mirador/sir"
 )
 
-// Backend is the monitor as the gateway sees it. cli joins it from the node,
-// the engine and the probes; the tests of this package have a scripted one.
+// Backend is what the gateway needs of a monitor. cli implements it with the engine and the
+// probes; the tests of this package have a scripted one.
 //
-// All methods may be called from any goroutine. Errors are *Fault, *omis.Error
-// or errors of the packages below; anything else is answered with 500.
+// All methods may be called from any goroutine. Errors are *Fault, *omis.Error or errors of
+// the packages that this one imports; other errors are answered with 500.
 type Backend interface {
 	// Apps lists the applications, in the order of their names.
 	Apps() []App
-	// Launch starts a program as a process of an application, and makes the
-	// application if there is none of that name.
+	// Launch starts a program as a process of an application, and creates the application
+	// if it does not exist.
 	Launch(ctx context.Context, app string, l node.Launch) (App, error)
-	// Attach takes running processes into an application; without a name, into
-	// one that is named after the first program.
+	// Attach adds running processes to an application. Without a name, the application has
+	// the name of the first program.
 	Attach(ctx context.Context, app string, pids []int) (App, error)
 	// Forked lists the processes that a process, or one of its children, has forked and
 	// that still execute the same program.
 	Forked(pid int) []int
-	// Follow makes an application take in what its processes fork from now on.
+	// Follow makes an application attach the processes that its processes fork from now on.
 	Follow(ctx context.Context, app string) error
-	// Release forgets an application: its probes are removed, its processes go
-	// on. kill ends those that the monitor started.
+	// Release removes an application and its probes. Its processes continue; kill ends those
+	// that the monitor started.
 	Release(ctx context.Context, app string, kill bool) error
 
-	// Do carries out a MIR request on an application. The document is nil where
-	// MIR has no answer: to a request that only sets defaults or flushes.
+	// Do executes a MIR request about an application. The document is nil if MIR defines no
+	// answer: a request that only sets defaults or flushes has none.
 	Do(ctx context.Context, app string, doc mir.Document) (mir.Document, error)
-	// Explain says what Do would do, without doing it.
+	// Explain returns what Do would do, without doing it.
 	Explain(ctx context.Context, app string, doc mir.Document) (mir.Document, error)
 
-	// Programs are the files that the application's processes run: executables
-	// and libraries.
+	// Programs lists the executables and libraries of the application's processes.
 	Programs(ctx context.Context, app string) ([]string, error)
-	// Structure is what the application's programs are made of; files chooses
-	// among them, none means all; of others, those are read that are configured. tag changes
-	// when the structure does.
+	// Structure returns the structure of the application's programs: of those in files, of
+	// all if files is empty. It reads other files only if they are configured. tag changes
+	// with the structure.
 	Structure(ctx context.Context, app string, files []string, configured func(file string) bool) (s *sir.Structure, tag string, err error)
 
 	// Probes lists the probes of all applications.
@@ -63,20 +62,20 @@ type Backend interface {
 	// called or the probe is removed.
 	Subscribe(id string, after uint64) (documents <-chan deliver.Event, cancel func(), err error)
 
-	// OMISRole is the role that a request takes, read from the table of
-	// services. A request that cannot be parsed takes Read: its reply says why.
+	// OMISRole returns the role that a request requires according to the table of services:
+	// Read for a request that cannot be parsed, whose reply contains the error.
 	OMISRole(request string) Role
-	// OMIS sends a request for a tool and waits for its first reply; the tool is made
-	// by its first request. With omis.BufferRequest there may be none yet.
+	// OMIS sends a request for a tool and waits for the first reply. The first request
+	// creates the tool. With omis.BufferRequest, the reply may be nil.
 	OMIS(ctx context.Context, tool, request string, flags omis.Flags) (omis.Reply, error)
-	// Replies sends the further replies of a tool's requests, and what belongs to
-	// none of them (OMIS 7.1.3), until cancel is called: those behind the one that is
-	// numbered after; 0: those that no stream has had yet.
+	// Replies sends the further replies of a tool's requests, and errors of no request (OMIS
+	// 7.1.3), until cancel is called. It begins after the reply with the number after; if
+	// that is 0, with the replies that no stream has sent yet.
 	Replies(tool string, after uint64) (replies <-chan StreamedReply, cancel func(), err error)
-	// Describe adds prototypes of library functions to those that the monitor
-	// knows; name is the file's, for the messages.
+	// Describe adds prototypes of library functions. name is the name of their file in
+	// messages.
 	Describe(name, text string) error
-	// Finalize ends a tool that OMIS made (OMIS 7.1.4).
+	// Finalize ends a tool that OMIS created (OMIS 7.1.4).
 	Finalize(tool string) error
 
 	// Catalog lists the metrics.
@@ -85,20 +84,20 @@ type Backend interface {
 	Services() []service.Service
 	// Tools lists the tools of the monitor, by their names.
 	Tools() []Tool
-	// Schemas is what GET /schemas/… serves.
+	// Schemas returns the files for GET /schemas/….
 	Schemas() fs.FS
-	// Ready tells why the monitor cannot serve, nil if it can.
+	// Ready returns the reason why the monitor cannot serve requests, nil if it can.
 	Ready() error
 }
 
-// StreamedReply is a reply on the stream of a tool. Numbers grow by one from reply to
-// reply; 0 is none.
+// StreamedReply is a reply on the stream of a tool. Each reply has the number after that of
+// the previous one; the first is 1.
 type StreamedReply struct {
 	ID    uint64
 	Reply omis.Reply
 }
 
-// The tables that the gateway sends are those of the packages that know their contents.
+// The rows of the tables that the gateway sends have the types of the packages that create them.
 type (
 	App     = probes.AppStatus
 	Process = probes.Process
@@ -109,8 +108,8 @@ type (
 // Tool is a tool of the monitor (OMIS 7.1).
 type Tool struct {
 	Name        string `json:"name" xml:"name,attr"`
-	Application bool   `json:"application" xml:"application,attr"` // its own, not made by POST /omis
-	Streams     int    `json:"streams" xml:"streams,attr"`         // that read its replies now
+	Application bool   `json:"application" xml:"application,attr"` // the tool of an application, not created by POST /omis
+	Streams     int    `json:"streams" xml:"streams,attr"`         // open streams of its replies
 }
 
 // Service is a row of the answer to GET /omis/services.
@@ -120,6 +119,6 @@ type Service struct {
 	Prototype string `json:"prototype" xml:"prototype,attr"`
 	Role      string `json:"role" xml:"role,attr"`
 	Support   string `json:"support" xml:"support,attr"` // full, partial or unsupported
-	Local     bool   `json:"local" xml:"local,attr"`     // an action that may run where its event is recognised
+	Local     bool   `json:"local" xml:"local,attr"`     // an action that can run where its event is detected
 	Doc       string `json:"doc" xml:",chardata"`
 }

@@ -36,7 +36,7 @@ type guard struct {
 	unknown map[int]*list.List // of *guarded by user, the oldest first
 }
 
-// elsewhere stands for the users of other machines.
+// elsewhere is the user of all connections from other machines.
 const elsewhere = -1
 
 func newGuard(l net.Listener, limits Limits, plain bool) *guard {
