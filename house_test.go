@@ -336,3 +336,23 @@ func TestFiles(t *testing.T) {
 		}
 	}
 }
+
+// unlimited matches calls that read debug information of any file without limits.
+var unlimited = regexp.MustCompile(`\.DWARF\(\)|\bdwarf\.New\(|\.LineReader\(`)
+
+// TestDebugInformationIsReadWithinLimits checks that only sir/safedwarf opens DWARF: a file can
+// make debug/dwarf exhaust memory and stack.
+func TestDebugInformationIsReadWithinLimits(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, name := range slices.Concat(p.GoFiles, p.CgoFiles) {
+			text, err := os.ReadFile(filepath.Join(p.Dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			path, _ := inside(p.ImportPath)
+			if call := unlimited.Find(text); call != nil && path != "sir/safedwarf" {
+				t.Errorf("%s/%s calls %s: use sir/safedwarf", path, name, call)
+			}
+		}
+	}
+}
