@@ -40,7 +40,7 @@ func TestLease(t *testing.T) {
 		if !exists() {
 			t.Fatal("the probe was removed although it was used")
 		}
-		if end := a.Probes()[0].Status().Expires; end == nil || end.Sub(time.Now()) > time.Minute {
+		if end := a.Probes()[0].Status().Expires; end == nil || time.Until(*end) > time.Minute {
 			t.Errorf("the lease ends at %v", end)
 		}
 		h.post(a, `<ctrlreq action="ACTIVATE" xmlns:g="urn:mirador:gateway" g:lease="2h"><probe id="probe-1"/></ctrlreq>`)

@@ -26,7 +26,7 @@ func ParseAddress(uri string) (Address, error) {
 	switch u.Scheme {
 	case "file":
 		if u.Host != "" && u.Host != "localhost" || !filepath.IsAbs(u.Path) || filepath.Clean(u.Path) != u.Path || strings.ContainsRune(u.Path, 0) {
-			return Address{}, fmt.Errorf("%q names no file of this machine: write file:///directory/name, an absolute path without . and ..", uri)
+			return Address{}, fmt.Errorf("%q names no file of this machine: write file:///directory/name, an absolute path without the parts . and .. in it", uri)
 		}
 		_, err = readRotation(u.Query())
 	case "http", "https":

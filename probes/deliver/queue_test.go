@@ -263,7 +263,7 @@ func TestAddresses(t *testing.T) {
 		"file:///tmp/x?max-size=10M&max-age=1h&keep=3&sync=true": "",
 		"file://host/tmp/x":         "no file of this machine",
 		"file:relative":             "no file of this machine",
-		"file:///tmp/../etc/x":      "without . and ..",
+		"file:///tmp/../etc/x":      "without the parts . and ..",
 		"file:///tmp/%00":           "no file of this machine",
 		"file:///tmp/x?size=1":      `no parameter "size"`,
 		"file:///tmp/x?max-size=1X": "a size such as",
