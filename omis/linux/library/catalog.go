@@ -128,11 +128,15 @@ func (c *Catalog) find(pid int, n name, named, modules []module) (found []*Funct
 	return found, unresolved
 }
 
+// longestName limits the names that a symbol can stand for, to 2 to this power of bytes: a few
+// hundred bytes can stand for gigabytes.
+const longestName = 11
+
 // mangledNames returns the mangled names of C++ functions with a name in the source.
 func mangledNames(modules []module, name string) (names []string) {
 	for _, m := range modules {
 		for mangled := range m.functions {
-			if strings.HasPrefix(mangled, "_Z") && !slices.Contains(names, mangled) && demangle.Filter(mangled, demangle.NoParams) == name {
+			if strings.HasPrefix(mangled, "_Z") && !slices.Contains(names, mangled) && demangle.Filter(mangled, demangle.NoParams, demangle.MaxLength(longestName)) == name {
 				names = append(names, mangled)
 			}
 		}
