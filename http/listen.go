@@ -96,16 +96,24 @@ func removeStale(path string) error {
 	if info.Mode().Type() != fs.ModeSocket {
 		return fmt.Errorf("cannot listen on %s: a file is there that is no socket", path)
 	}
-	conn, err := net.Dial("unix", path)
-	if err == nil {
+	for deadline := time.Now().Add(lingers); ; time.Sleep(lingers / 20) {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			if !errors.Is(err, syscall.ECONNREFUSED) {
+				return err
+			}
+			return os.Remove(path)
+		}
 		conn.Close()
-		return fmt.Errorf("another gateway listens on %s; stop it, or choose another socket with --socket", path)
+		if time.Now().After(deadline) {
+			return fmt.Errorf("another gateway listens on %s; stop it, or choose another socket with --socket", path)
+		}
 	}
-	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return err
-	}
-	return os.Remove(path)
 }
+
+// lingers is how long the socket of a killed gateway may still accept connections: a child
+// that was forked, and has not executed its program yet, has it open too.
+const lingers = time.Second
 
 // ListenTCP opens a TCP address. It requires TLS for addresses other than loopback, because
 // others could read the token on the network.

@@ -297,3 +297,23 @@ func TestTokenFiles(t *testing.T) {
 		t.Error("an empty token matches the empty string")
 	}
 }
+
+// TestSocketOfKilledGateway checks that a gateway starts while a child of the killed one still
+// has the socket open, and not while another gateway listens.
+func TestSocketOfKilledGateway(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left.SetUnlinkOnClose(false)
+	if _, err := ListenUnix(path); err == nil || !strings.Contains(err.Error(), "another gateway listens") {
+		t.Errorf("beside another gateway: %v", err)
+	}
+	time.AfterFunc(lingers/4, func() { left.Close() })
+	l, err := ListenUnix(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+}
