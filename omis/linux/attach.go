@@ -120,7 +120,7 @@ func (tr *tracer) refused(cause error) error {
 	if _, err := proc.Identify(tr.o.proc.PID); err != nil {
 		return err
 	}
-	return omis.Errorf(omis.NoPermission, "cannot attach to process %d: %v", tr.o.proc.PID, cause)
+	return omis.Errorf(omis.NoPermission, "cannot attach to process %d: %w", tr.o.proc.PID, cause)
 }
 
 // isOurs reports whether this OS thread traces a thread already.

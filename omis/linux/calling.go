@@ -84,7 +84,7 @@ func (j *injector) callInSyscall(t *thread, addr uint64) error {
 	resumed := j.resumed(t, regs)
 	now, frame := resident.CallFrame(resumed, addr, back, state)
 	if _, err := j.o.space.memory.WriteAt(frame, int64(now.Rsp)); err != nil {
-		return omis.Errorf(omis.OSError, "thread %d of process %d has no room for a call on its stack: %d bytes at %#x cannot be written: %v", t.tid, j.o.proc.PID, len(frame), now.Rsp, unwrapPath(err))
+		return omis.Errorf(omis.OSError, "thread %d of process %d has no room for a call on its stack: %d bytes at %#x cannot be written: %w", t.tid, j.o.proc.PID, len(frame), now.Rsp, unwrapPath(err))
 	}
 	if err := ptrace.SetRegs(t.tid, &now); err != nil {
 		return j.o.regsError(t, err)

@@ -36,7 +36,7 @@ func caveStub(pid int, memory *os.File) (addr uint64, cleanUp func(), err error)
 		return addr, func() {}, nil
 	}
 	if _, err := memory.WriteAt(resident.StubCode, int64(addr)); err != nil {
-		return 0, nil, omis.Errorf(omis.OSError, "cannot write into process %d at %#x: %v", pid, addr, unwrapPath(err))
+		return 0, nil, omis.Errorf(omis.OSError, "cannot write into process %d at %#x: %w", pid, addr, unwrapPath(err))
 	}
 	empty := make([]byte, len(resident.StubCode))
 	return addr, func() { _, _ = memory.WriteAt(empty, int64(addr)) }, nil

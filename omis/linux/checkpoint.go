@@ -101,10 +101,10 @@ func (t *familyTree) unsaved(err error) error {
 	for _, pid := range t.members {
 		mapped, _ := proc.Maps(pid) // none if the process has ended
 		if slices.ContainsFunc(mapped, func(m proc.Mapping) bool { return strings.HasPrefix(m.Path, "[uprobes") }) {
-			return omis.Errorf(omis.OSError, "cannot save process %d: process %d has had uprobes, for example of probes in the kernel, and until it ends or executes another program it has a page of the kernel for them, which CRIU cannot save; processes that are started anew and observed without ('mirador serve --placements inline,trap') can be saved (%v)", t.root, pid, err)
+			return omis.Errorf(omis.OSError, "cannot save process %d: process %d has had uprobes, for example of probes in the kernel, and until it ends or executes another program it has a page of the kernel for them, which CRIU cannot save; processes that are started anew and observed without ('mirador serve --placements inline,trap') can be saved (%w)", t.root, pid, err)
 		}
 	}
-	return omis.Errorf(omis.OSError, "cannot save process %d: %v", t.root, err)
+	return omis.Errorf(omis.OSError, "cannot save process %d: %w", t.root, err)
 }
 
 // Restore: see node.Checkpointer. The former process ids must be free.
@@ -139,7 +139,7 @@ func (n *Node) Restore(name string) (restored []omis.ProcID, err error) {
 	for _, root := range s.roots {
 		pid, err := tool.Restore(s.images(root))
 		if err != nil {
-			return restored, omis.Errorf(omis.OSError, "cannot restore process %d: %v", root, err)
+			return restored, omis.Errorf(omis.OSError, "cannot restore process %d: %w", root, err)
 		}
 		tree, err := n.checkpoints.welcomeAll(pid, s.stopped)
 		restored = append(restored, tree...)
@@ -210,7 +210,7 @@ func awaitReaped(pid int) error {
 func (cs *checkpoints) criu() (criu.Program, error) {
 	tool, err := cs.finder.Find(context.Background())
 	if err != nil {
-		return tool, omis.Errorf(omis.UnsupportedService, "processes are saved and restored by CRIU, as root: %v; 'make criu' where mirador is built builds one that works", err)
+		return tool, omis.Errorf(omis.UnsupportedService, "processes are saved and restored by CRIU, as root: %w; 'make criu' where mirador is built builds one that works", err)
 	}
 	return tool, nil
 }

@@ -48,7 +48,7 @@ func (cs *checkpoints) checkpointFolder(name string) (string, error) {
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return "", omis.Errorf(omis.OSError, "there is no folder for checkpoints: %v", err)
+		return "", omis.Errorf(omis.OSError, "there is no folder for checkpoints: %w", err)
 	}
 	return filepath.Join(cache, "mirador", "checkpoints", name), nil
 }
@@ -83,14 +83,14 @@ func (cs *checkpoints) savedCheckpoint(name string) (*checkpoint, error) {
 		return nil, omis.Errorf(omis.UnknownObject, "there is no checkpoint %q", name)
 	}
 	if err != nil {
-		return nil, omis.Errorf(omis.NoPermission, "cannot use the checkpoint %s: %v", name, err)
+		return nil, omis.Errorf(omis.NoPermission, "cannot use the checkpoint %s: %w", name, err)
 	}
 	list, err := owned.ReadFile(filepath.Join(folder, listName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, omis.Errorf(omis.UnknownObject, "there is no checkpoint %q", name)
 	}
 	if err != nil {
-		return nil, omis.Errorf(omis.OSError, "cannot read the checkpoint %s: %v", name, unwrapPath(err))
+		return nil, omis.Errorf(omis.OSError, "cannot read the checkpoint %s: %w", name, unwrapPath(err))
 	}
 	for line := range strings.Lines(string(list)) {
 		var what string
@@ -114,7 +114,7 @@ func (cs *checkpoints) savedCheckpoint(name string) (*checkpoint, error) {
 func (s *checkpoint) images(pid int) string { return filepath.Join(s.folder, strconv.Itoa(pid)) }
 
 func (s *checkpoint) failed(err error) error {
-	return omis.Errorf(omis.OSError, "cannot save the checkpoint %s: %v", s.name, unwrapPath(err))
+	return omis.Errorf(omis.OSError, "cannot save the checkpoint %s: %w", s.name, unwrapPath(err))
 }
 
 // abandon removes what was made so far.

@@ -172,7 +172,7 @@ func (m *meeting) exchangeJump(addr uint64) error {
 	}
 	b.watches = m.supersede(addr)
 	if err := m.o.space.stand(b); err != nil {
-		return omis.Errorf(omis.OSError, "the breakpoint at %#x is lost: %v", addr, err)
+		return omis.Errorf(omis.OSError, "the breakpoint at %#x is lost: %w", addr, err)
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func (n *Node) SignalThread(p omis.ProcID, tid, sig int) error {
 	case errors.Is(err, unix.EPERM):
 		return omis.Errorf(omis.NoPermission, "cannot send a signal to thread %d of process %d: it belongs to another user; the monitor would need CAP_KILL", tid, p.PID)
 	default:
-		return omis.Errorf(omis.ParameterError, "cannot send signal %d to thread %d of process %d: %v", sig, tid, p.PID, err)
+		return omis.Errorf(omis.ParameterError, "cannot send signal %d to thread %d of process %d: %w", sig, tid, p.PID, err)
 	}
 }
 
@@ -47,9 +47,9 @@ func (n *Node) SetThreadPriority(p omis.ProcID, tid, nice int) error {
 	case errors.Is(err, unix.ESRCH):
 		return noThread(p, tid)
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		return omis.Errorf(omis.NoPermission, "cannot set the priority of thread %d of process %d to %d: %v; the monitor would need CAP_SYS_NICE", tid, p.PID, nice, err)
+		return omis.Errorf(omis.NoPermission, "cannot set the priority of thread %d of process %d to %d: %w; the monitor would need CAP_SYS_NICE", tid, p.PID, nice, err)
 	default:
-		return omis.Errorf(omis.OSError, "cannot set the priority of thread %d of process %d to %d: %v", tid, p.PID, nice, err)
+		return omis.Errorf(omis.OSError, "cannot set the priority of thread %d of process %d to %d: %w", tid, p.PID, nice, err)
 	}
 }
 

@@ -89,7 +89,7 @@ func (gp *goPrograms) scheduler(ctx context.Context, p omis.ProcID) (s landing.S
 		}
 		if s, ok, err = gp.n.codes.Scheduler(ctx, p.PID, m); ok {
 			if err != nil {
-				err = omis.Errorf(omis.UnsupportedService, "the goroutines of process %d cannot be read: %v", p.PID, err)
+				err = omis.Errorf(omis.UnsupportedService, "the goroutines of process %d cannot be read: %w", p.PID, err)
 			}
 			return s, true, err
 		}

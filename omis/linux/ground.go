@@ -112,7 +112,7 @@ func (gs *grounds) prepared(p omis.ProcID) (*ground, error) {
 		}
 		time.Sleep(time.Millisecond << try) // a new thread does not know its number yet
 	}
-	return nil, &program.Refusal{Why: err.Error()}
+	return nil, program.Refuse(err)
 }
 
 // of returns the ground of a process's program, nil if there is none.
@@ -163,7 +163,7 @@ func (p *patcher) prepareGround() (*ground, error) {
 		return nil, err
 	}
 	if err := p.barsPatches(); err != nil {
-		return nil, &program.Refusal{Why: err.Error()}
+		return nil, program.Refuse(err)
 	}
 	memory, err := openMemory(p.o.proc.PID)
 	if err != nil {
@@ -241,7 +241,7 @@ func (p *patcher) reopen(g *ground, mapped proc.Mappings) (bool, error) {
 	shared, err := patch.Reopen(p.o.proc.PID, m)
 	switch {
 	case errors.Is(err, patch.ErrInUse):
-		return false, &program.Refusal{Why: err.Error()}
+		return false, program.Refuse(err)
 	case err != nil:
 		return false, nil
 	}
@@ -272,7 +272,7 @@ func (p *patcher) beginAnew(g *ground, inherited bool) error {
 		g.site.Tidy()
 	}
 	if err != nil {
-		return &program.Refusal{Why: err.Error()}
+		return program.Refuse(err)
 	}
 	if inherited && !g.site.Retired() {
 		// The mapping would keep the memory of the parent alive.
@@ -336,7 +336,7 @@ func (p *patcher) share(g *ground) error {
 		return ended(p.o.proc.PID)
 	}
 	if g.shared, err = patch.Share(patched{host{p.o}}, p.o.proc.PID, mapped); err != nil {
-		return &program.Refusal{Why: err.Error()}
+		return program.Refuse(err)
 	}
 	return nil
 }

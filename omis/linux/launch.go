@@ -63,7 +63,7 @@ func (c launch) do(o *owner) {
 func (l launch) start() (pid int, err error) {
 	path, err := exec.LookPath(l.Path)
 	if err != nil && !errors.Is(err, exec.ErrDot) {
-		return 0, omis.Errorf(omis.ParameterError, "cannot start %s: %v", l.Path, errors.Unwrap(err))
+		return 0, omis.Errorf(omis.ParameterError, "cannot start %s: %w", l.Path, errors.Unwrap(err))
 	}
 	files, err := l.files()
 	for _, f := range files {
@@ -72,7 +72,7 @@ func (l launch) start() (pid int, err error) {
 		}
 	}
 	if err != nil {
-		return 0, omis.Errorf(omis.ParameterError, "cannot start %s: %v", l.Path, err)
+		return 0, omis.Errorf(omis.ParameterError, "cannot start %s: %w", l.Path, err)
 	}
 	env := l.Env
 	if env == nil {
@@ -85,7 +85,7 @@ func (l launch) start() (pid int, err error) {
 		Sys:   &syscall.SysProcAttr{Ptrace: true, Setsid: true},
 	})
 	if err != nil {
-		return 0, omis.Errorf(omis.ParameterError, "cannot start %s: %v", l.Path, err)
+		return 0, omis.Errorf(omis.ParameterError, "cannot start %s: %w", l.Path, err)
 	}
 	return pid, nil
 }
@@ -139,7 +139,7 @@ func (o *owner) await(pid int) error {
 	o.proc = p
 	memory, err := openMemory(pid)
 	if err != nil {
-		return omis.Errorf(omis.OSError, "cannot take over process %d: %v", pid, unwrapPath(err))
+		return omis.Errorf(omis.OSError, "cannot take over process %d: %w", pid, unwrapPath(err))
 	}
 	defer memory.Close()
 	if err := o.exchange(memory); err != nil {
@@ -147,7 +147,7 @@ func (o *owner) await(pid int) error {
 		if errors.As(err, &known) {
 			return err
 		}
-		return omis.Errorf(omis.OSError, "cannot take over process %d: %v", pid, err)
+		return omis.Errorf(omis.OSError, "cannot take over process %d: %w", pid, err)
 	}
 	return nil
 }

@@ -139,7 +139,7 @@ func (m *meeting) uprootJump(addr uint64) error {
 		return m.o.space.memoryError(addr, err)
 	}
 	if err := m.o.node.warden.Clear(m.o.proc.PID, addr); err != nil {
-		return omis.Errorf(omis.OSError, "%v", err)
+		return omis.Errorf(omis.OSError, "%w", err)
 	}
 	return nil
 }

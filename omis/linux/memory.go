@@ -144,7 +144,7 @@ func (s *space) recopy(maps proc.Mappings, b *breakpoint, code []byte) error {
 	}
 	c, err := relocate.Instruction(code, b.addr, slot.next)
 	if err != nil {
-		return omis.Errorf(omis.UnsupportedService, "cannot write below the breakpoint at %#x: %v", b.addr, err)
+		return omis.Errorf(omis.UnsupportedService, "cannot write below the breakpoint at %#x: %w", b.addr, err)
 	}
 	if err := s.write(slot.next, c.Code); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (s *space) recopy(maps proc.Mappings, b *breakpoint, code []byte) error {
 // revise records a changed instruction of a breakpoint.
 func (s *space) revise(b, now *breakpoint) error {
 	if err := s.tellWarden(now); err != nil {
-		return omis.Errorf(omis.OSError, "%v", err)
+		return omis.Errorf(omis.OSError, "%w", err)
 	}
 	if err := s.write(s.home.Entry(b.entry), now.residentEntry().Encode()); err != nil {
 		return err

@@ -202,7 +202,7 @@ func (n *Node) Signal(p omis.ProcID, sig int) error {
 	case errors.Is(err, unix.EPERM):
 		return omis.Errorf(omis.NoPermission, "cannot send a signal to process %d: it belongs to another user; the monitor would need CAP_KILL", p.PID)
 	default:
-		return omis.Errorf(omis.ParameterError, "cannot send signal %d to process %d: %v", sig, p.PID, err)
+		return omis.Errorf(omis.ParameterError, "cannot send signal %d to process %d: %w", sig, p.PID, err)
 	}
 }
 

@@ -92,7 +92,7 @@ func (o *owner) regsError(t *thread, err error) error {
 	if errors.Is(err, unix.ESRCH) {
 		return omis.Errorf(omis.UnknownObject, "thread %d of process %d has ended", t.tid, o.proc.PID)
 	}
-	return omis.Errorf(omis.ParameterError, "the registers of thread %d cannot have these values: %v", t.tid, err)
+	return omis.Errorf(omis.ParameterError, "the registers of thread %d cannot have these values: %w", t.tid, err)
 }
 
 type readInts struct {

@@ -120,7 +120,7 @@ func (s *space) ready(addr uint64) (*breakpoint, error) {
 // stand writes the INT3 of a breakpoint that is ready.
 func (s *space) stand(b *breakpoint) error {
 	if err := s.tellWarden(b); err != nil {
-		return omis.Errorf(omis.OSError, "%v", err)
+		return omis.Errorf(omis.OSError, "%w", err)
 	}
 	if err := s.enroll(b, true); err != nil {
 		return err
@@ -157,7 +157,7 @@ func (s *space) settleIn() error {
 	}
 	if err := s.o.node.warden.Hold(s.o.proc.PID, memory); err != nil {
 		memory.Close()
-		return omis.Errorf(omis.OSError, "%v", err)
+		return omis.Errorf(omis.OSError, "%w", err)
 	}
 	s.memory, s.table, s.breakpoints = memory, make(map[uint64]*breakpoint), make(map[uint64]*breakpoint)
 	return s.o.meeting.findSite()
@@ -183,7 +183,7 @@ func (s *space) makeReady(maps proc.Mappings, addr uint64) (*breakpoint, error) 
 	}
 	c, err := relocate.Instruction(code, addr, slot.next)
 	if err != nil {
-		return nil, omis.Errorf(omis.UnsupportedService, "%v", err)
+		return nil, omis.Errorf(omis.UnsupportedService, "%w", err)
 	}
 	m, _ := maps.At(addr)
 	runtime, err := s.o.node.codes.Runtime(s.o.proc.PID, m, addr)
@@ -254,7 +254,7 @@ func (s *space) uproot(b *breakpoint) error {
 		return err
 	}
 	if err := s.o.node.warden.Clear(s.o.proc.PID, b.addr); err != nil {
-		return omis.Errorf(omis.OSError, "%v", err)
+		return omis.Errorf(omis.OSError, "%w", err)
 	}
 	return nil
 }
@@ -306,7 +306,7 @@ func (s *space) memoryError(addr uint64, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return ended(s.o.proc.PID)
 	}
-	return omis.Errorf(omis.OSError, "cannot access address %#x of process %d: %v", addr, s.o.proc.PID, unwrapPath(err))
+	return omis.Errorf(omis.OSError, "cannot access address %#x of process %d: %w", addr, s.o.proc.PID, unwrapPath(err))
 }
 
 // unwrapPath removes the file name, which means nothing to a user.

@@ -54,11 +54,11 @@ func (d *lending) holdStill(l *loan) error {
 	l.guarded = os.NewFile(uintptr(fd), "pidfd")
 	if err := d.o.node.warden.Still(d.o.proc.PID, l.guarded); err != nil {
 		l.guarded.Close()
-		return omis.Errorf(omis.OSError, "%v", err)
+		return omis.Errorf(omis.OSError, "%w", err)
 	}
 	if err := unix.PidfdSendSignal(fd, unix.SIGSTOP, nil, 0); err != nil {
 		d.unguard(l)
-		return omis.Errorf(omis.OSError, "cannot stop process %d: %v", d.o.proc.PID, err)
+		return omis.Errorf(omis.OSError, "cannot stop process %d: %w", d.o.proc.PID, err)
 	}
 	return nil
 }

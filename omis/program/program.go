@@ -151,9 +151,14 @@ type Refusal struct {
 	// Passing reports that the reason may disappear soon, for example a thread that was
 	// in the way.
 	Passing bool
+	Cause   error // nil if the placement itself found the reason
 }
 
+// Refuse returns the refusal of a placement that an error prevents from running a program.
+func Refuse(cause error) *Refusal { return &Refusal{Why: cause.Error(), Cause: cause} }
+
 func (r *Refusal) Error() string { return r.Why }
+func (r *Refusal) Unwrap() error { return r.Cause }
 
 // StoreKind is the kind of measurement that a store holds.
 type StoreKind uint8

@@ -43,7 +43,7 @@ func (c *Catalog) Describe(files ...prototype.File) error {
 		all, errs = append(all, functions...), append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return omis.Errorf(omis.ParameterError, "cannot read the prototypes:\n%v", err)
+		return omis.Errorf(omis.ParameterError, "cannot read the prototypes:\n%w", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -27,7 +27,7 @@ func (p *Placer) Keep(id omis.ProcID, kind program.StoreKind, key string) (_ pro
 	}
 	s := &store{target: t, kind: kind, key: key}
 	if s.cell, err = t.memory.take(kindOf(kind), key); err != nil {
-		return nil, errors.Join(&program.Refusal{Why: err.Error()}, t.leave())
+		return nil, errors.Join(program.Refuse(err), t.leave())
 	}
 	t.stores[s] = true
 	return s, nil

@@ -77,7 +77,7 @@ func (p *Placer) judge(list []program.Placing) []error {
 		case canLoad(l.Program) != nil:
 			errs[i] = canLoad(l.Program)
 		case untimed != nil && (times(l.Program) || l.Program.Traces()):
-			errs[i] = &program.Refusal{Why: untimed.Error()}
+			errs[i] = program.Refuse(untimed)
 		}
 	}
 	return errs
@@ -214,7 +214,7 @@ func (t *target) prepare(l *program.Placing, code node.GoCode) (*placed, node.Pa
 		}
 		c, err := s.cellFor(op)
 		if err != nil {
-			return nil, node.Patch{}, &program.Refusal{Why: err.Error()}
+			return nil, node.Patch{}, program.Refuse(err)
 		}
 		entries = append(entries, c.entry)
 		m.steps = append(m.steps, step{
@@ -229,7 +229,7 @@ func (t *target) prepare(l *program.Placing, code node.GoCode) (*placed, node.Pa
 	if times(l.Program) || l.Program.Traces() {
 		r, err := t.timing()
 		if err != nil {
-			return nil, node.Patch{}, &program.Refusal{Why: err.Error()}
+			return nil, node.Patch{}, program.Refuse(err)
 		}
 		m.timing = r
 	}
@@ -261,7 +261,7 @@ func (t *target) announce(pl *placed, m *compiler, threads []thread) error {
 	if len(threads) > 0 {
 		number, err := t.memory.filters.take()
 		if err != nil {
-			return &program.Refusal{Why: err.Error()}
+			return program.Refuse(err)
 		}
 		for i := range mostNamed {
 			tid := 0
@@ -275,7 +275,7 @@ func (t *target) announce(pl *placed, m *compiler, threads []thread) error {
 	}
 	if err := t.memory.say(&pl.said); err != nil {
 		t.unfilter(pl.said.filter)
-		return &program.Refusal{Why: err.Error()}
+		return program.Refuse(err)
 	}
 	t.users++
 	return nil

@@ -78,7 +78,7 @@ func (p *Placer) enter(id omis.ProcID) (*target, error) {
 		p.tend()
 		if p.settled {
 			if _, err = t.settle(); err != nil {
-				return nil, &program.Refusal{Why: err.Error()}
+				return nil, program.Refuse(err)
 			}
 		}
 	}
@@ -95,7 +95,7 @@ func (p *Placer) newTarget(id omis.ProcID) (*target, error) {
 	}
 	t, err := p.adopt(id, ground)
 	if err != nil {
-		return nil, errors.Join(&program.Refusal{Why: err.Error()}, ground.Close())
+		return nil, errors.Join(program.Refuse(err), ground.Close())
 	}
 	return t, nil
 }

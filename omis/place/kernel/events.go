@@ -168,7 +168,7 @@ func (e *events) judge(pl *program.Placing) (point, error) {
 		return point{}, err
 	}
 	if err := layout.Reaches(w.Proc.PID); err != nil {
-		return point{}, &program.Refusal{Why: err.Error()}
+		return point{}, program.Refuse(err)
 	}
 	switch {
 	case code.IsScheduling(w.Event):
@@ -243,7 +243,7 @@ func (e *events) prepare(what *program.Placing) (*listener, error) {
 	l.code = code.Listener{Kind: at.kind, Steps: resolve(what.Program), Only: only, Socket: socket}
 	if l.code.Active, err = e.memory.slab.take(1); err != nil {
 		e.unwatch(on)
-		return nil, &program.Refusal{Why: err.Error()}
+		return nil, program.Refuse(err)
 	}
 	e.memory.keeper.keepListener(l)
 	return l, nil

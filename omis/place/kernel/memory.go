@@ -116,7 +116,7 @@ func mapShared(m *ebpf.Map, size int) ([]byte, error) {
 func (m *memory) newStore(id omis.ProcID, kind program.StoreKind) (*store, error) {
 	t, err := m.enter(id)
 	if err != nil {
-		return nil, &program.Refusal{Why: err.Error()}
+		return nil, program.Refuse(err)
 	}
 	s := &store{memory: m, target: t}
 	if err := s.open(kind); err != nil {
@@ -131,7 +131,7 @@ func (m *memory) newStore(id omis.ProcID, kind program.StoreKind) (*store, error
 func (m *memory) newTrail(id omis.ProcID) (program.Store, error) {
 	t, err := m.enter(id)
 	if err != nil {
-		return nil, &program.Refusal{Why: err.Error()}
+		return nil, program.Refuse(err)
 	}
 	return &trail{store: &store{memory: m, target: t, notes: &notes{read: make(map[uint32]*progress)}}}, nil
 }

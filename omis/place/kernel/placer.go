@@ -107,7 +107,7 @@ func (p *Placer) ready() error {
 	}
 	p.memory.set = tracepoint.NewSet("run programs in the kernel")
 	if err := p.open(); err != nil {
-		p.broken = &program.Refusal{Why: err.Error()}
+		p.broken = program.Refuse(err)
 		return errors.Join(p.broken, p.memory.set.Close())
 	}
 	p.opened = true

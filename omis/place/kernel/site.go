@@ -62,7 +62,7 @@ func newSurvey(pid int, codes *landing.Catalog, t *target) (*survey, error) {
 // siteFor returns the site of a uprobe, or an error if no uprobe may be set at the address.
 func (sv *survey) siteFor(addr uint64) (site, error) {
 	if err := sv.check(addr); err != nil {
-		return site{}, &program.Refusal{Why: err.Error()}
+		return site{}, program.Refuse(err)
 	}
 	s, err := sv.site(addr)
 	if err != nil && s.hasUprobe(sv) {
@@ -94,7 +94,7 @@ func (sv *survey) site(addr uint64) (site, error) {
 		sv.files[m.Start] = f
 	}
 	if f.err != nil {
-		return site{}, &program.Refusal{Why: f.err.Error()}
+		return site{}, program.Refuse(f.err)
 	}
 	s := site{asked: addr, addr: addr, path: f.path, file: m.Path, offset: addr - m.Start + m.Offset}
 	err := s.compare(sv, f)

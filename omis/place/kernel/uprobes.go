@@ -121,7 +121,7 @@ func (u *uprobes) survey(id omis.ProcID) (*survey, error) {
 		return nil, err
 	}
 	if err := u.memory.layout.Reaches(id.PID); err != nil {
-		return nil, &program.Refusal{Why: err.Error()}
+		return nil, program.Refuse(err)
 	}
 	sv, err := newSurvey(id.PID, u.codes, u.memory.current(id))
 	if err != nil {
@@ -158,12 +158,12 @@ func (u *uprobes) prepare(what *program.Placing, s site) (*placed, error) {
 	}
 	t, err := m.enter(w.Proc)
 	if err != nil {
-		return nil, &program.Refusal{Why: err.Error()}
+		return nil, program.Refuse(err)
 	}
 	pl := &placed{uprobes: u, target: t, site: s, shape: shape, lasts: u.keeper.state != nil && lasts(what.Program), kindAdded: kindAdded(what.Program)}
 	if pl.spot, err = m.slab.take(pl.units()); err != nil {
 		t.leave()
-		return nil, &program.Refusal{Why: err.Error()}
+		return nil, program.Refuse(err)
 	}
 	m.slab.WriteSpot(pl.spot, &code.Spot{Addr: s.addr, Asked: s.asked, Gone: t.gone, Steps: steps, Only: only})
 	t.addSite(&pl.site)
