@@ -338,7 +338,7 @@ func TestFiles(t *testing.T) {
 }
 
 // unlimited matches calls that read debug information of any file without limits.
-var unlimited = regexp.MustCompile(`\.DWARF\(\)|\bdwarf\.New\(|\.LineReader\(`)
+var unlimited = regexp.MustCompile(`\.DWARF\(\)|\bdwarf\.New\(|\.LineReader\(|\bgosym\.New`)
 
 // TestDebugInformationIsReadWithinLimits checks that only sir/safedwarf opens DWARF: a file can
 // make debug/dwarf exhaust memory and stack.

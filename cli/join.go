@@ -95,7 +95,7 @@ func (b *backend) calibrate(log *slog.Logger) {
 	if b.monitor.CalibrateAll() {
 		log.Info("measured what probes cost on this machine", "seconds", time.Since(begin).Seconds())
 	}
-	b.monitor.RefineCosts(time.Minute)
+	b.monitor.RefineCosts(10 * time.Second)
 }
 
 // Close releases everything, from the top down.

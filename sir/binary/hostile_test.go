@@ -324,34 +324,3 @@ func TestStructureEndsWithItsContext(t *testing.T) {
 		t.Errorf("the one who stayed: %+v", second)
 	}
 }
-
-// TestNamesOfGoMayNotMultiply reads a function table whose functions share one long name, from
-// different positions in it.
-func TestNamesOfGoMayNotMultiply(t *testing.T) {
-	const functions, length, header = 4000, 1 << 20, 72
-	le := binary.LittleEndian
-	table := append(le.AppendUint32(nil, 0xfffffff1), 0, 0, 1, 8)
-	for _, word := range []uint64{functions, 0, 0, header, header, header, header, header + length} {
-		table = le.AppendUint64(table, word)
-	}
-	table = append(append(table, bytes.Repeat([]byte{'a'}, length-1)...), 0)
-	const entries = 8*functions + 4
-	for i := range uint32(functions) {
-		table = le.AppendUint32(le.AppendUint32(table, i), entries+44*i)
-	}
-	table = le.AppendUint32(table, functions)
-	for i := range uint32(functions) {
-		table = append(le.AppendUint32(le.AppendUint32(table, i), i), make([]byte, 36)...)
-	}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	_, err := goTable("hostile", table, 0x1000)
-	runtime.ReadMemStats(&after)
-	var typed *FormatError
-	if !errors.As(err, &typed) || !strings.Contains(err.Error(), "overlap") {
-		t.Errorf("error %v", err)
-	}
-	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 100 {
-		t.Errorf("a table of %d KB took %d MB", len(table)>>10, took)
-	}
-}

@@ -3,13 +3,14 @@ package binary
 import (
 	"bytes"
 	"debug/elf"
-	"debug/gosym"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	"github.com/ulikunitz/xz"
+
+	"mirador/sir/safedwarf"
 )
 
 // Stripping removes .symtab. A stripped program still describes its functions in .dynsym, in
@@ -93,60 +94,18 @@ func goFunctions(f *elfFile) ([]symbol, error) {
 	if err != nil {
 		return nil, err
 	}
-	return goTable(f.path, table, text.Addr)
-}
-
-func goTable(path string, table []byte, text uint64) ([]symbol, error) {
-	// The table has a count of its functions, each of which takes at least 8 bytes.
-	const countAt, leastEntry = 8, 8
-	if len(table) < countAt+8 || le64(table[countAt:]) > uint64(len(table)/leastEntry) {
-		return nil, &FormatError{path, "a damaged .gopclntab"}
-	}
-	if nameBytes(table) > namesPerTable*len(table)+namesAnyhow {
-		return nil, &FormatError{path, "the names of functions overlap too much"}
-	}
-	symbols, err := gosym.NewTable(nil, gosym.NewLineTable(table, text))
+	functions, err := safedwarf.GoFunctions(table, text.Addr)
 	if err != nil {
-		return nil, &FormatError{path, ".gopclntab: " + err.Error()}
+		return nil, &FormatError{f.path, ".gopclntab: " + err.Error()}
 	}
 	var all []symbol
-	for _, fn := range symbols.Funcs {
+	for _, fn := range functions {
 		if fn.Sym == nil || fn.Name == "" || len(fn.Name) > maxSymbolName || fn.End < fn.Entry {
 			continue
 		}
 		all = append(all, symbol{name: strings.Clone(fn.Name), addr: fn.Entry, size: fn.End - fn.Entry})
 	}
 	return all, nil
-}
-
-// nameBytes returns the length of all names that a .gopclntab refers to, of which debug/gosym
-// makes copies, or any length beyond the limit. It panics if the table is damaged.
-func nameBytes(table []byte) (sum int) {
-	word := func(i int) uint64 { return le64(table[8+8*i:]) }
-	// The parts of the table are the same in no two versions of the format (Go 1.2, 1.16,
-	// 1.18 and 1.20).
-	names, functions, entry := table, table[16:], uint64(8)
-	data := table
-	switch le32(table) {
-	case 0xfffffff0, 0xfffffff1:
-		names, functions, entry = table[word(3):], table[word(7):], 4
-		data = functions
-	case 0xfffffffa:
-		names, functions = table[word(2):], table[word(6):]
-		data = functions
-	}
-	for i := range word(0) {
-		offset := functions[(2*i+1)*entry:]
-		at := uint64(le32(offset))
-		if entry == 8 {
-			at = le64(offset)
-		}
-		name := names[le32(data[at+entry:]):]
-		if sum += bytes.IndexByte(name, 0); sum > namesPerTable*len(table)+namesAnyhow {
-			break
-		}
-	}
-	return sum
 }
 
 // withUnnamed adds the functions that only the unwind information describes. It names them by

@@ -1,5 +1,5 @@
 // Package safedwarf reads the debug information (DWARF) of files that may have been made to
-// harm their reader. The readers in debug/dwarf trust a file in several ways: a few bytes of
+// harm their reader, and the function tables of Go programs. The readers in debug/dwarf trust a file in several ways: a few bytes of
 // it can exhaust the memory or the stack of the process, neither of which Go can recover
 // from. Open refuses such files; Reader, Type and Lines replace the readers that recurse or
 // allocate without limit.

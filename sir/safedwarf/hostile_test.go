@@ -355,6 +355,47 @@ func TestBudget(t *testing.T) {
 	t.Error("the memory of a collected file is not returned")
 }
 
+// TestNamesOfGoMayNotMultiply reads a function table whose functions share one long name, from
+// different positions in it.
+func TestNamesOfGoMayNotMultiply(t *testing.T) {
+	const functions, length, header = 4000, 1 << 20, 72
+	le := binary.LittleEndian
+	table := append(le.AppendUint32(nil, 0xfffffff1), 0, 0, 1, 8)
+	for _, word := range []uint64{functions, 0, 0, header, header, header, header, header + length} {
+		table = le.AppendUint64(table, word)
+	}
+	table = append(append(table, bytes.Repeat([]byte{'a'}, length-1)...), 0)
+	const entries = 8*functions + 4
+	for i := range uint32(functions) {
+		table = le.AppendUint32(le.AppendUint32(table, i), entries+44*i)
+	}
+	table = le.AppendUint32(table, functions)
+	for i := range uint32(functions) {
+		table = append(le.AppendUint32(le.AppendUint32(table, i), i), make([]byte, 36)...)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := GoFunctions(table, 0x1000)
+	runtime.ReadMemStats(&after)
+	if err == nil || !strings.Contains(err.Error(), "overlap") {
+		t.Errorf("error %v", err)
+	}
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 100 {
+		t.Errorf("a table of %d KB took %d MB", len(table)>>10, took)
+	}
+}
+
+// TestClaimedGoFunctions reads a table of a few bytes that claims to have 2^32 functions.
+func TestClaimedGoFunctions(t *testing.T) {
+	table := append(binary.LittleEndian.AppendUint32(nil, 0xfffffff1), 0, 0, 1, 8)
+	table = append(binary.LittleEndian.AppendUint64(table, 1<<32-2), make([]byte, 200)...)
+	for n := range len(table) {
+		if list, err := GoFunctions(table[:n], 0x1000); err == nil {
+			t.Errorf("%d bytes: %d functions", n, len(list))
+		}
+	}
+}
+
 // FuzzLines runs any line program; its rows are limited by its length.
 func FuzzLines(f *testing.F) {
 	f.Add(lineProgram([]byte{0, 0, 0, 0}, []byte{0, 9, 2, 0, 16, 0, 0, 0, 0, 0, 0, 1, 20, 21, 2, 4, 0, 1, 1}))

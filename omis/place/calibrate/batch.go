@@ -86,12 +86,16 @@ func run(d caller, list []*trial, clock program.Clock) (rough bool, err error) {
 	return rough, nil
 }
 
-// nearly is the part of a cost by which batches may differ that determine it.
-const nearly = 0.1
+// nearly is the part of a cost by which the batches may differ that determine it. All may
+// differ by few nanoseconds, which matter to no user.
+const (
+	nearly = 0.1
+	few    = 2
+)
 
 // rough reports whether too few batches agree for the trial's cost.
 func (t *trial) rough(bare, bareTimed []float64) bool {
-	tolerance := nearly * max(t.added(), 0)
+	tolerance := max(nearly*t.added(), few)
 	return !settled(t.probed, tolerance) || !settled(bare, tolerance) ||
 		t.timed() && !(settled(t.measured, max(tolerance, t.blur())) && settled(bareTimed, tolerance))
 }

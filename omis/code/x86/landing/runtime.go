@@ -2,10 +2,11 @@ package landing
 
 import (
 	"debug/elf"
-	"debug/gosym"
 	"errors"
 
 	"golang.org/x/arch/x86/x86asm"
+
+	"mirador/sir/safedwarf"
 )
 
 // Runtime describes the runtime's data in the file of a Go program. A goroutine may
@@ -62,12 +63,14 @@ func growFunction(table *elf.Section, text uint64) uint64 {
 	if err != nil {
 		return 0
 	}
-	known, err := gosym.NewTable(nil, gosym.NewLineTable(bytes, text))
+	functions, err := safedwarf.GoFunctions(bytes, text)
 	if err != nil {
 		return 0
 	}
-	if f := known.LookupFunc("runtime.morestack"); f != nil {
-		return f.Entry
+	for _, f := range functions {
+		if f.Name == "runtime.morestack" {
+			return f.Entry
+		}
 	}
 	return 0
 }
