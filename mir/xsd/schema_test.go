@@ -69,7 +69,7 @@ func TestValidDocuments(t *testing.T) {
 
 func TestOtherSchemas(t *testing.T) {
 	sir := parsed(t, schemas.SIR())
-	const structure = `<sir><program path="/bin/mmul" buildId="ab01"><unit id="u1" name="f(int)" symbol="_Z1fi" kind="function" file="f.cc" line="3" entry="0x401136" size="42"/></program></sir>`
+	const structure = `<sir><program path="/bin/mmul" buildId="ab01"><unit id="u1" name="f(int)" symbol="_Z1fi" kind="function" file="f.cc" line="3" entry="0x401136" size="42"><unit id="u1.1" name="f" kind="call" entry="0x401140" size="5"/></unit></program></sir>`
 	if err := validate(t, sir, structure); err != nil {
 		t.Error(err)
 	}
