@@ -110,7 +110,7 @@ func TestDeliveryOfEachMeasurement(t *testing.T) {
 	h := newHarness(t)
 	h.node.Add(1, []string{"mmul"}, 1)
 	a := h.attach("", 1)
-	const refused = "without an interval nothing is measured until a VALUE asks for it; add an interval, or give a delivery in milliseconds"
+	const refused = "without an interval nothing is measured until a VALUE asks for it; add an interval or a duration, or give a delivery in milliseconds"
 	h.want(a, `<instrreq activated="true" flush="true"><metric name="THREAD_COUNT"/><measuring delivery="-1"/></instrreq>`,
 		"errors: line 1, column 70: delivery -1: "+refused)
 	h.want(a, `<instrreq activated="true" flush="true"><metric name="THREAD_COUNT"/><measuring delivery="-1" interval="0"/></instrreq>`,
@@ -155,6 +155,11 @@ func TestDeliveryEndsWithTheProcess(t *testing.T) {
 				defer cancel()
 				execute(p, 1)
 				time.Sleep(500 * time.Millisecond)
+				if name == "sampled" { // the first measurement was made, and delivered, at once
+					if got := line(t, (<-documents).Document); got != `<measurement value="1"/>` {
+						t.Error(got)
+					}
+				}
 				p.End()
 				began, n := time.Now(), 0
 				for d := range documents {

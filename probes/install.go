@@ -37,7 +37,7 @@ func (a *App) install(ctx context.Context, plan *translate.Plan, p *Probe, r *mi
 
 func newInstalled(plan *translate.Plan, h translate.Handles, r *mir.InstrRequest) *installed {
 	w := &installed{plan: plan, handles: h, read: plan.Read(h), times: r.Measuring, budget: r.Budget}
-	if !plan.OnRegion() && interval(r.Measuring) > 0 {
+	if !plan.OnRegion() && !isUnscheduled(r.Measuring) {
 		w.samples = &samples{}
 	}
 	return w

@@ -44,9 +44,9 @@ func suited(defaults *mir.Measuring, r *mir.InstrRequest) *mir.Measuring {
 	}
 	d := *defaults
 	if r.Region != nil {
-		d.Interval = nil
+		d.Interval, d.Duration = nil, nil
 	}
-	if d.Delivery != nil && *d.Delivery < 0 && (r.Region != nil || interval(overlay(&d, r.Measuring)) == 0) {
+	if d.Delivery != nil && *d.Delivery < 0 && (r.Region != nil || isUnscheduled(overlay(&d, r.Measuring))) {
 		d.Delivery = nil
 	}
 	return overlay(&d, r.Measuring)
@@ -60,6 +60,17 @@ func interval(m *mir.Measuring) time.Duration {
 	}
 	return time.Duration(*m.Interval) * time.Millisecond
 }
+
+// duration returns the length of each measurement, 0 for measurements at an instant.
+func duration(m *mir.Measuring) time.Duration {
+	if m == nil || m.Duration == nil {
+		return 0
+	}
+	return time.Duration(*m.Duration) * time.Millisecond
+}
+
+// isUnscheduled reports whether the probe measures only for VALUE.
+func isUnscheduled(m *mir.Measuring) bool { return interval(m) == 0 && duration(m) == 0 }
 
 // pace returns the time between deliveries: 0 for none, -1 for a delivery after each
 // measurement.

@@ -61,7 +61,8 @@ func (p *Probe) run(ctx context.Context, w *installed, measure, send time.Durati
 	}
 	weigh, stopWeighing := ticks(every)
 	defer stopWeighing()
-	p.sample(ctx, w)
+	m := sampling{probe: p, w: w, each: send < 0, lasts: duration(w.times)}
+	m.begin(ctx)
 	for {
 		ended := p.app.processes.nextEnd()
 		if w.plan.Outlived(p.app.processes.gone()) {
@@ -73,10 +74,10 @@ func (p *Probe) run(ctx context.Context, w *installed, measure, send time.Durati
 			return
 		case <-ended:
 		case <-sample:
-			p.sample(ctx, w)
-			if send < 0 {
-				p.send(ctx)
-			}
+			m.end(ctx) // of the one before, if both are due
+			m.begin(ctx)
+		case <-m.due:
+			m.end(ctx)
 		case <-post:
 			p.send(ctx)
 		case <-weigh:
@@ -106,19 +107,56 @@ func ticks(every time.Duration) (<-chan time.Time, func()) {
 	return t.C, t.Stop
 }
 
-// sample measures once. It logs an error and continues: the next measurement may succeed.
-func (p *Probe) sample(ctx context.Context, w *installed) {
-	if w.samples == nil {
+// sampling measures at an instant, or from one instant to another.
+type sampling struct {
+	probe *Probe
+	w     *installed
+	each  bool          // deliver each measurement
+	lasts time.Duration // 0: at an instant
+
+	first []translate.Value // at the beginning; nil if none is under way
+	due   <-chan time.Time  // when the measurement ends
+}
+
+// begin measures. It logs an error and continues: the next measurement may succeed.
+func (m *sampling) begin(ctx context.Context) {
+	if m.w.samples == nil {
 		return
 	}
-	vs, err := p.query(ctx, w)
+	vs, err := m.probe.query(ctx, m.w) // without values of terminated processes
+	switch {
+	case err != nil:
+		m.probe.complain(ctx, "cannot measure", err)
+	case m.lasts == 0:
+		m.add(ctx, vs)
+	default:
+		m.first, m.due = vs, time.After(m.lasts)
+	}
+}
+
+// end completes the measurement that is under way: its value is the difference (MIR 4,
+// duration).
+func (m *sampling) end(ctx context.Context) {
+	if m.due == nil {
+		return
+	}
+	first := m.first
+	m.first, m.due = nil, nil
+	vs, err := m.probe.query(ctx, m.w)
 	if err != nil {
-		p.complain(ctx, "cannot measure", err)
+		m.probe.complain(ctx, "cannot measure", err)
 		return
 	}
-	w.samples.add(vs) // vs has no values of terminated processes
-	if err := p.keepSamples(w, false); err != nil {
-		p.complain(ctx, "cannot write the measurements to the journal", err)
+	m.add(ctx, translate.Difference(first, vs))
+}
+
+func (m *sampling) add(ctx context.Context, vs []translate.Value) {
+	m.w.samples.add(vs)
+	if err := m.probe.keepSamples(m.w, false); err != nil {
+		m.probe.complain(ctx, "cannot write the measurements to the journal", err)
+	}
+	if m.each {
+		m.probe.send(ctx)
 	}
 }
 

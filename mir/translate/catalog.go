@@ -18,6 +18,7 @@ type Metric struct {
 	Measured string           `json:"how" xml:"how"`            // how it is measured
 
 	source source
+	falls  bool    // it is a level, whose differences may be negative
 	begin  []event // what counts, or starts an interval: fromEvents, betweenEvents
 	end    []event // what ends an interval: betweenEvents
 	byCall bool    // exists for each system call, as NAME:CALL
@@ -107,7 +108,7 @@ func Catalog() []Metric {
 			begin:    systemCalls(started, ""), end: systemCalls(ended, ""),
 		},
 		{
-			Name: "THREAD_COUNT", Unit: "1", Kind: "gauge", Entities: all[:2], source: fromThreads,
+			Name: "THREAD_COUNT", Unit: "1", Kind: "gauge", Entities: all[:2], falls: true, source: fromThreads,
 			Doc:      "The current number of live threads.",
 			Measured: "thread_get_info: read from /proc, without stopping anything",
 		},

@@ -26,6 +26,26 @@ func Keep(last, vs []Value) []Value {
 	return vs
 }
 
+// Difference returns the values of a measurement over a time: those at its end minus those at its
+// beginning. A thread or process that began in between had no value before, which is 0.
+func Difference(begin, end []Value) (vs []Value) {
+	for _, v := range end {
+		if v.Stats.N == 0 {
+			continue
+		}
+		last := v.Stats.Last
+		if i := find(begin, &v); i >= 0 && begin[i].Stats.N > 0 {
+			if begin[i].Stats.Last > last { // the values were reset in between
+				continue
+			}
+			last -= begin[i].Stats.Last
+		}
+		v.Stats = single(last)
+		vs = append(vs, v)
+	}
+	return vs
+}
+
 // find returns the index of the value of the same metric and entity.
 func find(vs []Value, v *Value) int {
 	return slices.IndexFunc(vs, func(w Value) bool { return w.Metric == v.Metric && w.Instance == v.Instance })

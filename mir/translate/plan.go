@@ -45,6 +45,7 @@ func Instrument(r *mir.InstrRequest, t *Targets) (*Plan, error) {
 	}
 	errs = append(errs, CheckMeasuring(r.Measuring, r.Region != nil)...)
 	errs = append(errs, checkEachTime(r)...)
+	errs = append(errs, p.checkDuration(r)...)
 	found, wrong := entities(r.Entities, r.Region != nil, t)
 	errs = append(errs, wrong...)
 	p.entities, p.scopes = found, scopes(found, t)
@@ -120,10 +121,13 @@ func CheckMeasuring(m *mir.Measuring, region bool) Errors {
 	refuse := func(format string, args ...any) {
 		errs = append(errs, Errorf(CannotBeDone, m.Pos, format, args...))
 	}
-	if set(m.Duration) {
-		refuse("duration %d: differences over a time are not measured; leave \"duration\" out and take two values", *m.Duration)
+	if set(m.Duration) && set(m.Interval) && *m.Duration > *m.Interval {
+		refuse("duration %d: it is longer than the interval of %d; the next measurement would begin before this one ends", *m.Duration, *m.Interval)
 	}
-	for _, ms := range []*int64{m.Interval, m.Delivery} {
+	if region && set(m.Duration) {
+		refuse("duration %d: a region is measured from its beginning to its end; leave \"duration\" out", *m.Duration)
+	}
+	for _, ms := range []*int64{m.Interval, m.Delivery, m.Duration} {
 		if ms != nil && *ms > longest {
 			refuse("%d milliseconds are more than a year", *ms)
 		}
@@ -141,10 +145,23 @@ func CheckMeasuring(m *mir.Measuring, region bool) Errors {
 // request. Defaults may ask for it: later requests may have an interval.
 func checkEachTime(r *mir.InstrRequest) Errors {
 	m := r.Measuring
-	if m == nil || r.Region != nil || m.Delivery == nil || *m.Delivery >= 0 || set(m.Interval) {
+	if m == nil || r.Region != nil || m.Delivery == nil || *m.Delivery >= 0 || set(m.Interval) || set(m.Duration) {
 		return nil
 	}
-	return Errors{Errorf(CannotBeDone, m.Pos, "delivery -1: without an interval nothing is measured until a VALUE asks for it; add an interval, or give a delivery in milliseconds")}
+	return Errors{Errorf(CannotBeDone, m.Pos, "delivery -1: without an interval nothing is measured until a VALUE asks for it; add an interval or a duration, or give a delivery in milliseconds")}
+}
+
+// checkDuration refuses differences of levels, which may be negative.
+func (p *Plan) checkDuration(r *mir.InstrRequest) (errs Errors) {
+	if r.Measuring == nil || !set(r.Measuring.Duration) {
+		return nil
+	}
+	for i, m := range p.Metrics {
+		if m.falls {
+			errs = append(errs, Errorf(CannotBeDone, r.Metrics[i].Pos, "duration %d: %s is a level, which may fall; leave \"duration\" out, \"interval\" measures it repeatedly", *r.Measuring.Duration, m.Name))
+		}
+	}
+	return errs
 }
 
 // longest is a year in milliseconds.
