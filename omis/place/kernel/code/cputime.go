@@ -34,7 +34,7 @@ type cpuClock struct {
 	queue        int16 // in task_struct: se.cfs_rq, the queue of the thread's group
 	ofQueue      int16 // in cfs_rq: rq, the run queue of the processor
 	lock         int16
-	clock, tasks int16 // in rq, like lock
+	clock, tasks int16 // in rq, as __lock
 }
 
 // findCPUClock finds the offsets in the type information of the kernel.
@@ -138,8 +138,9 @@ func (c *cpuClock) read(name string) asm.Instructions {
 //
 // The difference in R1 is reliable if the run queue was not locked and clock_task is the same before and
 // after: a processor that changes the clocks holds the lock, and changes clock_task last. Most holders of
-// the lock do not change the clocks. So if the lock is taken in all tries, the program uses the smallest
-// difference that it saw: between the two changes the difference is too large.
+// the lock do not change the clocks, so that a difference that was read while the lock was taken is
+// usually correct. After a holder has changed clock, and before it changes clock_task, the difference is
+// too large. So if the lock is taken in all tries, the program uses the smallest difference that it saw.
 func (c *cpuClock) try(name, sure string) asm.Instructions {
 	doubt, next := name+"doubt", name+"next"
 	return asm.Instructions{

@@ -24,9 +24,10 @@ const (
 	open = kept   // number of open intervals
 )
 
-// depth loads the number of open intervals into open. If it is at least least, depth also puts the address
-// of the intervals outside the row into deep, otherwise 0. If the thread has no memory for such intervals,
-// depth makes it; if that fails it jumps to full. With full "" it makes none and skips the step.
+// depth loads the number of open intervals into the register open. If the number is least or greater,
+// depth also puts the address of the intervals outside the row into the register deep, otherwise 0. If
+// the thread has no memory for such intervals, depth allocates it, and jumps to full if that fails. If
+// full is "", depth allocates nothing, and skips the step instead.
 func (p *Pool) depth(name string, least int32, full string) asm.Instructions {
 	shallow, have := name+"shallow", name+"deep"
 	code := asm.Instructions{
@@ -125,8 +126,9 @@ func (a *assembler) start(p *Pool, cpu, some bool, name string) asm.Instructions
 	return append(code, done(p.Form)...)
 }
 
-// nest is pop for events without a stack pointer. Their intervals are nested only in signal handlers, so if
-// as many are open as there is room for, longjmp has left them all.
+// nest does for events without a stack pointer what pop does for others. At such events, a thread opens
+// an interval inside another one only in a signal handler. So if maxOpen intervals are open, longjmp must
+// have left the handlers, and nest removes all intervals.
 func nest(f *Form, push string) asm.Instructions {
 	return append(begin(f),
 		asm.Mov.Imm(sp, 0),

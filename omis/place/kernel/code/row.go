@@ -4,7 +4,7 @@ package code
 
 import "mirador/omis/program"
 
-// Offsets in a row of a store. RowSum begins the values of sums, rowCount those of intervals.
+// Offsets in a row of a store. The values of a sum begin at RowSum, the values of intervals at rowCount.
 const (
 	rowDone    = 0  // a copy of the word at Form.Begun; it is different during a change
 	RowEpoch   = 8  // epoch of the store when the row was cleared
@@ -25,7 +25,7 @@ const (
 	rowSquares    = 104
 	rowDepth      = 120
 	rowSkipped    = 128
-	rowLeft       = 136 // if only some intervals are timed: how many begin until the timed one, including it; 0: draw the next one
+	rowLeft       = 136 // if only some intervals are timed: how many still begin, up to and including the timed one; 0: draw the next one
 	rowRest       = 144 // how many begin after the timed one until the next is drawn
 
 	rowOpen    = 160 // the outermost open intervals: stack pointer and time of each

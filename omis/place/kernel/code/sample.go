@@ -36,8 +36,8 @@ func valueOf(op program.Op) uint64 {
 	return uint64(op.Value)
 }
 
-// lot draws a number below the one in R1. It draws in every case, because later a call would destroy
-// registers that are in use.
+// lot draws a number below the one in R1. It does so even if choose will not need the number, because
+// later the call of a helper would destroy registers that are in use.
 func lot() asm.Instructions {
 	return asm.Instructions{
 		asm.StoreMem(asm.RFP, stackRest, asm.R1, asm.DWord),

@@ -11,7 +11,8 @@ import (
 )
 
 // A spot has the parameters of a program at one address. It is a block of the slab. The lower half of the
-// uprobe's cookie is its unit, the upper half is the serial number of its link.
+// uprobe's cookie is the first unit of the spot, the upper half is the serial number of the uprobe's
+// link.
 const (
 	// spotLink is the serial number of the link whose hits count, 0 for none. Its upper half is the serial
 	// number of the link that this one replaces: see once.

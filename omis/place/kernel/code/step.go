@@ -60,7 +60,7 @@ func loadsOf(steps []Step) []program.Load {
 
 func (s *Shape) String() string { return fmt.Sprint(s.Steps, s.CPU, s.Kinds, s.Loads, s.Threads) }
 
-// stops reports whether a step ends an interval of CPU time, or with false of elapsed time.
+// stops reports whether a step ends an interval of CPU time, or of elapsed time if cpu is false.
 func (s *Shape) stops(cpu bool) bool {
 	for i, op := range s.Steps {
 		if op == program.OpStop && s.CPU[i] == cpu {

@@ -99,8 +99,8 @@ const (
 	RingSize = 1 << 16
 )
 
-// Bodies has the programs of processes for one tracepoint. The root program, which is attached,
-// continues with one of them.
+// Bodies has the programs of processes for one tracepoint. The root program, which is attached, continues
+// with one of them by a tail call.
 type Bodies struct {
 	Name string
 	Map  *ebpf.Map // slot -> program
@@ -111,8 +111,8 @@ type Bodies struct {
 // program from the table and jumps indirectly, which a retpoline makes slow.
 const quickSlots = 4
 
-// handOver continues with the program of the slot in R3, if there is one. told is the register
-// with the tracepoint's arguments.
+// handOver makes a tail call of the program of the slot in R3, if there is one. told is the register with
+// the tracepoint's arguments.
 func (b *Bodies) handOver(told asm.Register) (code asm.Instructions) {
 	jump := func() {
 		code = append(code, asm.Mov.Reg(asm.R1, told), asm.LoadMapPtr(asm.R2, b.Map.FD()), asm.FnTailCall.Call())

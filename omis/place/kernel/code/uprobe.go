@@ -26,7 +26,7 @@ const (
 	kept   = asm.R9 // a value that must survive a call
 )
 
-// Stack offsets. Those below are in scheduling.go, cputime.go and sample.go.
+// Stack offsets. The ones less than these are in scheduling.go, cputime.go and sample.go.
 const (
 	stackStarted = -16 // key of the row: start and number of the thread, number of the store
 	stackTID     = -8
