@@ -167,10 +167,10 @@ func All() []*Folder {
 	return list
 }
 
-// IsLost reports whether no monitor will open the folder again: the monitor that opened it last has ended,
-// and its data directory was removed or replaced. A folder that was changed later than settled ago is not
-// lost, because a monitor may be about to open it. A folder of a monitor in other namespaces is not lost
-// either, because its paths and process ids have other meanings.
+// IsLost reports whether no monitor will open the folder again: the monitor that opened it last has
+// ended, and its data directory was removed or replaced. A folder that was changed less than settled ago
+// is not lost, because a monitor may be about to open it. A folder of a monitor in other namespaces is
+// not lost either, because its paths and process ids have other meanings.
 func (f *Folder) IsLost(settled time.Duration) bool {
 	info, err := os.Stat(f.path)
 	if err != nil || time.Since(info.ModTime()) < settled {

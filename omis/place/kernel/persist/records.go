@@ -154,7 +154,7 @@ const (
 	RegistrarKey = "registrar"
 )
 
-// Names of pinned objects. Numbers may follow: see Name.
+// Names of pinned objects. The comments say which numbers follow the name (see Name), or which name.
 const (
 	Slab    = "slab"
 	Running = "running"
