@@ -44,8 +44,8 @@ func (c *Client) Set(u Uprobes) (link.Link, error) {
 	return retry(c, func(w *worker) (link.Link, error) { return w.set(q, u.Program.FD()) })
 }
 
-// TakeOut closes a link that nothing else refers to, and returns when its uprobes have been removed. It
-// just closes links of other programs.
+// TakeOut closes a link that nothing else refers to, and returns when its uprobes have been removed. The
+// registrar does this for links of uprobes; TakeOut closes other links itself.
 func (c *Client) TakeOut(l link.Link) error {
 	if len(c.argv) == 0 || !isOfUprobes(l) {
 		return l.Close()

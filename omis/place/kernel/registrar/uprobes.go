@@ -35,7 +35,8 @@ func descriptorOf(l link.Link) (int, error) {
 	return -1, fmt.Errorf("a link (%T) has no descriptor", l)
 }
 
-// isOfUprobes reports whether a link is of uprobes. Only these are dangerous to close.
+// isOfUprobes reports whether a link is of uprobes. A SIGKILL while such a link is closed can leave
+// uprobes.
 func isOfUprobes(l link.Link) bool {
 	info, err := l.Info()
 	return err == nil && info.Type == link.UprobeMultiType

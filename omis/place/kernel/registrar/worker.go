@@ -97,8 +97,9 @@ func (w *worker) dismiss() {
 	<-w.ended
 }
 
-// awakeEvery is how often the monitor sends SIGCONT to a registrar that it waits for, in case somebody
-// stopped it. It cannot replace the registrar, because it would have to kill it.
+// awakeEvery is how often the monitor sends SIGCONT to a registrar that it waits for, in case another
+// process has stopped it. The monitor cannot replace a stopped registrar, because it would have to kill
+// it.
 const awakeEvery = time.Second
 
 // keepAwake sends SIGCONT regularly until the returned function is called.
@@ -196,7 +197,7 @@ func (w *worker) hold(l link.Link) (*handle, error) {
 	return h, w.send(request{Number: h.number, Verb: hold}, fd)
 }
 
-// takeOut has the registrar close the link. The monitor has closed it before.
+// takeOut makes the registrar close the link. The monitor has closed its own descriptor before.
 func (h *handle) takeOut() error {
 	_, err := h.worker.ask(request{Number: h.number, Verb: takeOut}, -1)
 	return err
