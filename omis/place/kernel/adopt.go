@@ -52,7 +52,7 @@ func (p *Placer) adopt() bool {
 	}
 	p.memory.targets, p.memory.pools = make(map[omis.ProcID]*target), [code.RowKinds]*pool{}
 	err = k.state.Wipe()
-	if k.open(); err != nil { // Wipe removes the folder, too
+	if k.open(); err != nil { // Wipe has removed the folder, so open makes it again
 		k.fails(err)
 		k.state = nil
 	}
@@ -101,7 +101,7 @@ func (a *adoption) open() error {
 	err := a.sweep()
 	for _, list := range a.left.placed {
 		for _, pl := range list {
-			pl.tell() // sweep may just have removed the link that this one replaced
+			pl.tell() // the spot may still name the replaced link, which sweep has removed
 		}
 	}
 	return err
@@ -225,8 +225,9 @@ func (a *adoption) openSpot(b *bunch, m persist.Member) *placed {
 	return pl
 }
 
-// completeReplacement completes bunch.without, which the death of the monitor interrupted: the bunch has
-// all members of the former one except those that were being removed.
+// completeReplacement completes the replacement of a bunch by another one (bunch.without), which the
+// death of the monitor interrupted. b has all members of the former bunch except those that were to be
+// removed.
 func (a *adoption) completeReplacement(b, former *bunch) error {
 	for _, pl := range b.members {
 		pl.bunch, pl.former = b, former.serial

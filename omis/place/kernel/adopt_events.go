@@ -12,9 +12,10 @@ import (
 )
 
 // Programs at events of the kernel outlive the monitor, too: their tables and the attachments to
-// tracepoints are pinned. The next monitor assembles all programs again, from the records of the
-// listeners. One write to the record of a process replaces an old program by the new one, so that each
-// event is counted once.
+// tracepoints are pinned. The next monitor assembles all programs again, from the journal's records of
+// the listeners. Then it writes the slot of each new program over the slot of the old one, in the table
+// that root programs read (records.go). This is one memory access, so each event runs one of the two
+// programs and is counted once.
 
 // openListeners makes the listeners of a former monitor.
 func (a *adoption) openListeners() error {
@@ -101,8 +102,9 @@ func (e *events) reassemble() error {
 	return errors.Join(errs...)
 }
 
-// addSlots adds the slots to which a record leads. Programs at other slots never run: the former monitor
-// was killed before it wrote the slot to a record, or after it removed the slot.
+// addSlots adds the slots that the record of a process contains to the set of each hook. Programs at
+// other slots never run: the former monitor was killed before it wrote the slot to a record, or after it
+// removed the slot from the record.
 func (e *events) addSlots(r record, into map[*hook]map[slot]bool) {
 	r.slots(code.RecordStarted, code.OtherCalls+1, into[&e.enter])
 	r.slots(code.RecordEnded, code.OtherCalls+1, into[&e.exit])
@@ -124,7 +126,7 @@ func (h *hook) resume() error {
 	return err
 }
 
-// reserve has take not return slots that are in use.
+// reserve marks all slots except the used ones as free, so that take does not return a used one.
 func (h *hook) reserve(used map[slot]bool) {
 	for s := range used {
 		h.next = max(h.next, s+1)

@@ -156,8 +156,9 @@ func (b *bunch) close(gone *change) error {
 	return errors.Join(b.uprobes.keeper.unkeepBunch(b), b.takeOut(gone))
 }
 
-// counts has the hits of the bunch count from now on, instead of those of the former bunch (0: none),
-// whose uprobes may still be set.
+// counts makes the hits of this bunch count from now on, instead of the hits of the bunch that it
+// replaces, whose uprobes may still be set. former is the serial number of that bunch, 0 if there is
+// none.
 func (b *bunch) counts(former uint32) {
 	b.uprobes.memory.mu.Lock()
 	defer b.uprobes.memory.mu.Unlock()

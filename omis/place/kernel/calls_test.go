@@ -71,7 +71,9 @@ func TestAllCalls(t *testing.T) {
 	r.Enable()
 	r.Target.Do("call 1000")
 	r.Target.Do("call 1")
-	// The read of the first line had begun before; that of the next line waits.
+	// The target began to read the first line before the requests were enabled, so that read is not
+	// counted. The target waits in the read of the line after "call 1", so that read has started and not
+	// ended.
 	for region, want := range []string{"1×1005/1004/0", "1×1001/1001/0", "1×2/1/0", "1×2/2/0", ""} {
 		got := rig.Summary(r.Rows(region + 1))
 		for late := time.Now().Add(30 * time.Second); got != want && time.Now().Before(late); got = rig.Summary(r.Rows(region + 1)) {
@@ -105,7 +107,8 @@ func TestCallsBesideTheMonitor(t *testing.T) {
 	}
 }
 
-// If threads make system calls for the monitor, the monitor counts itself.
+// If threads may make the counted system calls for the monitor, the monitor executes the requests instead
+// of the kernel, and does not count those calls.
 func TestCallsOfTheMonitor(t *testing.T) {
 	r := newRig(t, kernel.Name, rig.Start(t, rig.Caller(t)))
 	r.Call("futex", "[]")
@@ -140,7 +143,9 @@ func TestCallTimes(t *testing.T) {
 	}
 }
 
-// Calls that threads make for the monitor do not count. Here the test sets a breakpoint without the engine.
+// Programs in the kernel do not count the calls that threads make for the monitor: these calls are marked
+// (calls.Mark). The test sets its breakpoint by the node, because an engine would execute the requests in
+// the monitor (TestCallsOfTheMonitor).
 func TestMarkedCalls(t *testing.T) {
 	g, p := rig.Start(t, rig.Caller(t)), newPlacer(t)
 	n, err := linux.Open(linux.Config{Name: "here", Ptrace: true})

@@ -43,7 +43,7 @@ func criuForTests(t *testing.T) string {
 func TestSavedWhileCounting(t *testing.T) {
 	for _, try := range []struct {
 		name string
-		why  string // why it is not saved; "": it is
+		why  string // why CRIU cannot save it, "" if it can
 	}{
 		{"pad_push", ""},
 		{"pad_sub", "has a page of the kernel for them, which CRIU cannot save"},

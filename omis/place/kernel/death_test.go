@@ -30,7 +30,8 @@ const monitorEnv = "MIRADOR_TEST_MONITOR"
 // asRegistrar is the argument that makes the test binary a registrar.
 const asRegistrar = "registrar"
 
-// registrarCommand starts the test binary as a registrar, under the name of this process.
+// registrarCommand returns the command that runs the test binary as a registrar. The new process has the
+// same name as this one.
 func registrarCommand() []string {
 	self, err := os.Executable()
 	if err != nil {
@@ -80,8 +81,8 @@ func isMonitor() bool {
 // kills is the number of monitors that are killed.
 const kills = 12
 
-// Monitors are killed at random moments. The target continues with correct results, and when the registrar
-// has ended its code is the original.
+// Monitors are killed at random moments. The target continues with correct results, and its code is the
+// original when the registrar has ended.
 func TestMonitorsDeath(t *testing.T) {
 	g := rig.Start(t, rig.Scenes(t))
 	g.Do("forever")

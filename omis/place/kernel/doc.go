@@ -16,7 +16,20 @@
 // costs there; pad.go and others.go are special cases of this.
 //
 // Programs at events (events.go, scheduling.go): each tracepoint has one attached program (hook.go), which
-// continues with the program of the process whose event it is (records.go).
+// continues by a tail call with the program of the process whose event it is (records.go).
+//
+// # Words
+//
+// Besides the words of the glossary, the comments here use these:
+//
+//	site   an address for a uprobe: of a process, and as an offset in the file that is mapped there
+//	unit   16 bytes of the slab, or their number (code.Unit); it identifies a store, a process or a spot
+//	spot   the units with the parameters of the program at one address
+//	shape  what programs at different addresses have in common, so that they can share an eBPF program
+//	bunch  programs of one shape at addresses of one file, whose uprobes one link sets and removes
+//	point  an event of the kernel for which a process has a program, such as the start of write
+//	slot   the number of such a program in the table from which the root program takes it
+//	page   a record of the journal with rows of ended threads
 //
 // # Life
 //

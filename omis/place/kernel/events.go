@@ -28,8 +28,8 @@ type events struct {
 	records     records
 	enter, exit hook             // of system calls
 	roles       [code.Roles]hook // of scheduling
-	interrupted *ebpf.Map        // of threads, by code.Key
-	states      *ebpf.Map        // of threads whose scheduling is observed, by number
+	interrupted *ebpf.Map        // interrupted system calls, by code.Key of the thread
+	states      *ebpf.Map        // what threads were doing last, by thread id; of threads whose scheduling is observed
 	watched     map[omis.ProcID]*watched
 }
 
@@ -118,7 +118,7 @@ func (e *events) openTables(set maps) (err error) {
 	return err
 }
 
-// code returns what the code of programs refers to.
+// code returns the tables that the code of programs refers to.
 func (e *events) code() *code.Events {
 	return &code.Events{Tables: *e.memory.tables(), Records: e.records.Records, Interrupted: e.interrupted, States: e.states}
 }
@@ -277,8 +277,8 @@ func (e *events) unwatch(w *watched) {
 }
 
 // awaitPrograms returns when all programs have ended that may have read the tables before they were
-// changed. Programs cannot be preempted, so it is enough to wait for a grace period of the kernel, as
-// membarrier(2) does.
+// changed. Programs at tracepoints cannot be preempted, so it is enough to wait for a grace period of the
+// kernel, as membarrier(2) does.
 func awaitPrograms() {
 	const global = 1
 	// It fails on kernels with processors reserved for real-time programs (nohz_full). Then a program may
@@ -353,7 +353,7 @@ func (e *events) hooks(l *listener) []*hook {
 	return []*hook{&e.enter, &e.exit}
 }
 
-// assemble assembles the programs of a process again that some listeners are part of.
+// assemble assembles again those programs of a process that contain the code of a changed listener.
 func (e *events) assemble(on *watched, changed []*listener) error {
 	for _, kind := range []node.EventKind{node.EventSysCallStarted, node.EventSysCallEnded} {
 		for number := range on.numbers(kind, changed) {
@@ -369,7 +369,7 @@ func (e *events) assemble(on *watched, changed []*listener) error {
 	return nil
 }
 
-// numbers returns the system calls whose programs some listeners are part of.
+// numbers returns the system calls whose programs contain the code of a changed listener.
 func (on *watched) numbers(kind node.EventKind, changed []*listener) map[int]bool {
 	numbers := make(map[int]bool)
 	for _, l := range changed {
@@ -377,7 +377,7 @@ func (on *watched) numbers(kind node.EventKind, changed []*listener) map[int]boo
 			numbers[l.point.number] = true
 		}
 	}
-	if numbers[everyCall] { // such a listener is part of all programs
+	if numbers[everyCall] { // the code of such a listener is in all programs
 		for at := range on.slots {
 			if at.kind == kind {
 				numbers[at.number] = true

@@ -17,7 +17,8 @@ func (p *Placer) Sweep() error {
 	return errors.Join(errs...)
 }
 
-// SetNops sets the function that reports why no uprobe may be at a nop of five bytes.
+// SetNops replaces the test of the kernel that decides whether uprobes may be at nops of five bytes: see
+// survey.nops.
 func (p *Placer) SetNops(why func() error) { p.uprobes.nops = why }
 
 // Unread adds n unread records to a trace.

@@ -17,8 +17,8 @@ import (
 )
 
 // hook is a tracepoint of the kernel at which processes have programs. One root program is attached for
-// all processes: it finds out whose event it is, and continues with the program of that process. It is
-// attached while the hook has users.
+// all processes: it finds out in which process the event happened, and continues with that process's
+// program by a tail call. It is attached while the hook has users.
 type hook struct {
 	code.Bodies
 	keeper     *keeper
@@ -115,7 +115,7 @@ func (h *hook) take() (slot, error) {
 	return h.next - 1, nil
 }
 
-// put has the root program continue with a program at a slot.
+// put loads a program and writes it to a slot of the table, where the root program finds it.
 func (h *hook) put(s slot, code asm.Instructions) error {
 	p, err := h.load(code)
 	if err != nil {

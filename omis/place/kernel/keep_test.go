@@ -174,7 +174,8 @@ func TestOtherProgramsAreNotAdopted(t *testing.T) {
 	}
 }
 
-// TestTakeOverBehindPad checks that a program behind a landing pad is adopted by the requested address.
+// TestTakeOverBehindPad checks that the next monitor adopts a program whose uprobe is behind a landing
+// pad, although the request names the address of the pad.
 func TestTakeOverBehindPad(t *testing.T) {
 	g := rig.Start(t, buildPads(t))
 	a := assign(t, g)

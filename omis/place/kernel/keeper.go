@@ -17,9 +17,9 @@ import (
 	"mirador/omis/program"
 )
 
-// keeper has what stores and programs make outlive the monitor: it pins kernel objects and writes
-// records about them. If that fails, programs run all the same, and their verdicts say why they end
-// with the monitor. memory.mu guards it, except failure and pages.
+// keeper makes stores and programs outlive the monitor: it pins kernel objects and writes records about
+// them. If that fails, programs run all the same, and their verdicts say why they end with the monitor.
+// memory.mu guards it, except failure and pages.
 type keeper struct {
 	data    string // the data directory; "": nothing outlives the monitor
 	journal persist.Journal
@@ -60,8 +60,8 @@ func (k *keeper) fails(err error) {
 	}
 }
 
-// temporary is an error of a journal that retries what it could not write. Lasts reports whether the
-// retries have failed so far.
+// temporary is the error of a journal that could not write a record and will try again. Lasts reports
+// whether the journal has still not written it.
 type temporary interface{ Lasts() bool }
 
 // explain adds to a verdict why the program ends with the monitor, if it should not.
@@ -110,7 +110,7 @@ func (k *keeper) pinShared(m *memory, exec link.Link) {
 	}
 }
 
-// keep has a store outlive the monitor, under a key. The caller holds memory.mu.
+// keep makes a store outlive the monitor, under a key. The caller holds memory.mu.
 func (s *store) keep(key string) {
 	k := s.memory.keeper
 	if k.state == nil {
@@ -129,7 +129,7 @@ func (s *store) unkeep() {
 	}
 }
 
-// writePage writes rows whose space will be freed.
+// writePage writes rows to the journal before their space in the pool is freed.
 func (s *store) writePage(rows []code.Image, buckets []program.Distribution) error {
 	if !s.kept || len(rows) == 0 {
 		return nil
@@ -189,8 +189,8 @@ func lasts(steps program.Program) bool {
 	return true
 }
 
-// keepBunch has a bunch outlive the monitor, if its stores do. It is called before the hits of the
-// bunch count. after is the serial number of the bunch that this one replaces, or 0.
+// keepBunch makes a bunch outlive the monitor, if its stores do. The caller calls it before it lets the
+// hits of the bunch count. after is the serial number of the bunch that this one replaces, or 0.
 func (k *keeper) keepBunch(b *bunch, after uint32) {
 	s := k.state
 	if s == nil || !b.members[0].lasts {
@@ -224,11 +224,11 @@ func (k *keeper) unkeepBunch(b *bunch) error {
 func (k *keeper) forgetBunch(serial uint32) error {
 	return errors.Join(
 		persist.Delete(k.state, persist.Bunches, serial),
-		k.state.Folder.Remove(persist.Name(persist.Link, int(serial)), link.Link.Close), // bunch.link is still open
+		k.state.Folder.Remove(persist.Name(persist.Link, int(serial)), link.Link.Close), // bunch.link is another descriptor of the link, so this removes no uprobes
 	)
 }
 
-// keepListener has a listener outlive the monitor, if its stores do.
+// keepListener makes a listener outlive the monitor, if its stores do.
 func (k *keeper) keepListener(l *listener) {
 	if k.state == nil || !lasts(l.program) {
 		return
@@ -273,7 +273,7 @@ func (k *keeper) dismissRegistrar() error {
 	return k.journal.Delete(persist.RegistrarKey)
 }
 
-// close removes all objects and records: the monitor ends in order, so nothing outlives it.
+// close removes all objects and records: the monitor ends normally, so nothing outlives it.
 func (k *keeper) close() error {
 	if k.state == nil {
 		return nil

@@ -30,7 +30,7 @@ type memory struct {
 	running *ebpf.Map            // process id -> unit that says whether the process executes another program
 	targets map[omis.ProcID]*target
 	keeper  *keeper
-	zero    int64 // when the clock by which records are dated began, by the kernel's clock
+	zero    int64 // the kernel's monotonic clock at the time 0 of the clock that dates records
 }
 
 // mostProcesses is the most processes that can have programs at a time.
@@ -83,7 +83,7 @@ func (m *memory) reopen(folder *persist.Folder) error {
 	return nil
 }
 
-// tables are what the code of programs refers to.
+// tables returns the layout, the slab and the pools, to which the code of programs refers.
 func (m *memory) tables() *code.Tables {
 	t := &code.Tables{Layout: &m.layout, Slab: &m.slab.Slab, Pools: new(code.Pools)}
 	for kind, q := range m.pools {
@@ -164,7 +164,8 @@ func (m *memory) openPools() []*pool {
 	return slices.DeleteFunc(slices.Clone(m.pools[:]), func(q *pool) bool { return q == nil })
 }
 
-// provide has free rows ready for new programs, beyond those for new threads. The caller holds mu.
+// provide makes free rows ready for new programs, in addition to those for new threads. The caller holds
+// mu.
 func (m *memory) provide(fresh int) {
 	for _, q := range m.pools {
 		if q != nil {
@@ -206,7 +207,7 @@ func (m *memory) current(id omis.ProcID) *target {
 // comparisons is the number of times that two clocks are compared.
 const comparisons = 8
 
-// dateBy has records dated by a clock that runs as the kernel's monotonic clock does.
+// dateBy sets the clock that dates records. It must run at the rate of the kernel's monotonic clock.
 func (m *memory) dateBy(now func() int64) {
 	least := int64(math.MaxInt64)
 	for range comparisons {

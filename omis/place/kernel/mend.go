@@ -50,7 +50,7 @@ func (b *bunch) takeOut(gone *change) error {
 	if err == nil {
 		left, failed := gone.mend(u.client, u.codes)
 		if left > 0 {
-			err = failed // what is still set belongs to another tool
+			err = failed // this is not checked again: a uprobe that is still there belongs to another tool
 		}
 	}
 	if errors.Is(err, registrar.ErrKilled) { // while it removed or checked them
@@ -77,8 +77,8 @@ const (
 	lookEvery = 50 * time.Millisecond
 )
 
-// mendAfterwards mends until it finds nothing twice in a row: the kernel may release a link that was
-// on its way to the killed registrar some time later.
+// mendAfterwards calls mend until it finds no leftover twice in a row. If a link was on its way to the
+// registrar when the registrar was killed, the kernel may release the link only some time later.
 func (r *change) mendAfterwards(client *registrar.Client, codes *landing.Catalog) error {
 	var failed error
 	good := 0

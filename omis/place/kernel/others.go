@@ -36,8 +36,9 @@ func (s *site) isCall(sv *survey) bool {
 // nopLength is the length of the nops that the kernel replaces by calls.
 const nopLength = 5
 
-// spoils reports why a uprobe at a site could overwrite data that its function has below the stack pointer:
-// see uprobe.CheckNop. At the beginning of a function there is no such data.
+// spoils reports why a uprobe at a site could overwrite data that its function has in the red zone, below
+// the stack pointer: the kernel may replace a nop there by a call, which pushes a return address
+// (uprobe.CheckNop). At its beginning a function has no data there.
 func (sv *survey) spoils(s *site) error {
 	if len(s.code) != nopLength || !isPad(s.code) || sv.nops == nil || sv.isFirst(s.asked) {
 		return nil

@@ -14,11 +14,11 @@ import (
 	"mirador/omis/program"
 )
 
-// TestNopsInside: on a kernel that overwrites the red zone there, uprobes are set at nops of five bytes
-// only if these begin a function.
+// TestNopsInside: if the kernel overwrites the red zone when a thread hits a uprobe at a nop of five
+// bytes, such uprobes are set only if the nop is the first instruction of a function.
 func TestNopsInside(t *testing.T) {
 	g := rig.Start(t, subject.Compile(t, "shared", "../testdata/shared.c", "../testdata/shared.s"))
-	const nop = 5 // bytes before it
+	const nop = 5 // length of the instruction before the nop of inner5
 	for name, c := range map[string]struct {
 		addr  uint64
 		spoil error

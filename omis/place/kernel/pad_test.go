@@ -55,7 +55,8 @@ func TestLandingPads(t *testing.T) {
 			if len(counted) != 1 || counted[0].Value != rounds {
 				t.Errorf("%s, %s: %+v, want %d", flags, f.name, counted, rounds)
 			}
-			// The function that pad_call calls returns inside pad_call, with another stack pointer.
+			// pad_call calls a function inside itself, whose return is an exit of pad_call, too. The
+			// stack pointer is another one there, so no interval ends.
 			if len(timed) != 1 || timed[0].Count != rounds || timed[0].Unfinished != 0 || timed[0].Open != 0 {
 				t.Errorf("%s, %s: %+v, want %d intervals", flags, f.name, timed, rounds)
 			}

@@ -66,18 +66,19 @@ func NewKeeper(command []string, data string, journal persist.Journal) *Placer {
 	return p
 }
 
-// CheckBy has addresses checked before a uprobe is set. It is called before the first program.
+// CheckBy sets the check that is made of each address before a uprobe is set there. The caller calls it
+// before it places the first program.
 func (p *Placer) CheckBy(b Boundaries) { p.uprobes.bounds = b }
 
-// NoticeBy sends messages for the person who runs the monitor to notice. It is called before the first
-// program.
+// NoticeBy sets the function that takes messages for the person who runs the monitor. The caller calls it
+// before it places the first program.
 func (p *Placer) NoticeBy(notice func(string)) { p.notice = notice }
 
-// DateBy has records dated by a clock that runs as the kernel's monotonic clock does. Without it they
-// are dated by the kernel's clock. It is called before the first store.
+// DateBy sets the clock that dates records. It must run at the rate of the kernel's monotonic clock,
+// which dates them otherwise. The caller calls it before it makes the first store.
 func (p *Placer) DateBy(now func() int64) { p.memory.dateBy(now) }
 
-// checkNop tests the kernel once.
+// checkNop tests once what this kernel does with uprobes at nops of five bytes.
 var checkNop = sync.OnceValue(uprobe.CheckNop)
 
 // Check reports why this monitor cannot place programs in this kernel.

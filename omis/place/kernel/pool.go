@@ -143,7 +143,7 @@ func (p *pool) grow() error {
 	return nil
 }
 
-// provide has n free rows in the ring.
+// provide adds free rows to the ring until it has n.
 func (p *pool) provide(n int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

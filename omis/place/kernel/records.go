@@ -84,8 +84,8 @@ func (r *records) take(id omis.ProcID) (record, error) {
 	return rec, nil
 }
 
-// reopen returns the record with a number, which another monitor has taken. Calls come in the order of
-// the numbers.
+// reopen returns the record that another monitor has taken under a number. The caller passes numbers in
+// ascending order; reopen frees the numbers between them.
 func (r *records) reopen(n uint16) record {
 	for ; r.next < n; r.next++ {
 		r.free = append(r.free, r.next)

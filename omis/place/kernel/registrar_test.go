@@ -31,8 +31,8 @@ type crowd struct {
 	t *testing.T
 	*rig.Target
 	assignment
-	before []byte // the code of those functions
-	none   int    // bytes of it that are equal to int3
+	before []byte // the code of the functions with uprobes, before they are set
+	none   int    // number of bytes in before that have the value int3
 	rounds uint64 // how often every function has been called
 }
 
@@ -307,8 +307,8 @@ func (l *kernelLog) leaks(name string) (lines []string) {
 }
 
 // lasting copies a program to a file that stays after the tests. For a leaked uprobe the kernel keeps the
-// instruction by the inode, for as long as it runs. If the file were deleted and another file got the
-// inode, the kernel would execute the wrong instruction in that file.
+// instruction, by the inode of the file, until the machine restarts. If the file were deleted and another
+// file got the inode, the kernel would execute the wrong instruction in that file.
 func lasting(t *testing.T, program string) string {
 	t.Helper()
 	code, err := os.ReadFile(program)

@@ -58,7 +58,8 @@ func onFirstProcessor(t *testing.T, g *rig.Target) {
 	}
 }
 
-// switches returns the counts of the kernel itself, when the target waits.
+// switches waits until the target waits for a command, and returns the context switches that the kernel
+// has counted.
 func switches(t *testing.T, g *rig.Target) (voluntary, involuntary int64) {
 	t.Helper()
 	g.Rest()

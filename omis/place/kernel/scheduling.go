@@ -48,7 +48,7 @@ func (e *events) assembleRoles(on *watched) error {
 	return nil
 }
 
-// pointOf is the point under which watched.slots has the program of a role.
+// pointOf returns the key of watched.slots for the program of a role.
 func pointOf(r code.Role) point {
 	return point{[code.Roles]node.EventKind{node.EventDescheduled, node.EventScheduled, node.EventUnblocked}[r], 0}
 }

@@ -74,12 +74,13 @@ func (sv *survey) siteFor(addr uint64) (site, error) {
 	return s, err
 }
 
-// site is place without the checks that depend on more than the instruction.
+// site does what siteFor does, but makes only the checks that depend on the instruction and its mapping.
 func (sv *survey) site(addr uint64) (site, error) {
 	m, ok := sv.maps.At(addr)
 	switch {
 	case !ok || !m.Exec || !m.Private:
-		// The placement that takes over the request says what is wrong with the address.
+		// The message need not say more: the placement that is tried next reports what is wrong with the
+		// address.
 		return site{}, &program.Refusal{Why: fmt.Sprintf("process %d has no code at %#x", sv.pid, addr)}
 	case m.Inode == 0:
 		return site{}, &program.Refusal{Why: fmt.Sprintf("the code at %#x is of no file (generated at run time, or the kernel's own), and uprobes stand in files", addr)}

@@ -21,7 +21,7 @@ type store struct {
 
 	kept   bool       // the store outlives the monitor
 	pages  []uint32   // journal records with its past rows
-	onPage []code.Key // rows on adopted pages, until pool.recount has freed their space
+	onPage []code.Key // rows in adopted pages: if they are still in the pool, pool.recount frees their space
 	rows   []uint32   // in the pool
 	room   [2]uint32  // memory for the first elements of rows
 	past   []dated    // rows of this epoch whose threads have ended and whose space was freed
@@ -31,8 +31,9 @@ type store struct {
 	notes   *notes  // of a trace; nil for other stores
 }
 
-// writers says which programs write the rows of a store. A program at a uprobe can lose its processor
-// in the middle, which runs the program for that event. The two must not write the same row.
+// writers says which programs write the rows of a store. A thread can lose its processor while it runs
+// the program at a uprobe; then the program for this scheduling event runs on the same thread. The two
+// must not write the same row.
 type writers uint8
 
 const (
@@ -102,7 +103,8 @@ func (s *store) AppendRows(list []program.Row) ([]program.Row, error) {
 	return s.append(list, &lively{})
 }
 
-// append is AppendRows after pool.discover. The caller holds the pool's lock.
+// append does what remains of AppendRows after the caller has called pool.discover. The caller holds the
+// pool's lock.
 func (s *store) append(list []program.Row, last *lively) ([]program.Row, error) {
 	if s.closed {
 		return list, nil
@@ -250,10 +252,10 @@ func (s *store) addPast(copied *code.Image, buckets program.Distribution) {
 	s.past = append(s.past, row)
 }
 
-// fold adds up the rows of threads that ended before the last thousand. The sum is in the first row
-// of past, which names no thread. Rows were written to the journal before their space was freed, and
-// are added up only afterwards, so that the next monitor knows which space is free. The caller holds
-// the pool's lock.
+// fold adds up the rows of the threads that ended first, so that program.RowsOfEnded rows are left. The
+// sum is in the first row of past, which names no thread. fold comes after the space of the rows was
+// freed: until then the next monitor needs the pages in the journal that name each row, because it frees
+// their space by them. The caller holds the pool's lock.
 func (s *store) fold() {
 	stores := len(s.pool.stores)
 	if !program.TooManyEnded(len(s.past), stores) {

@@ -79,7 +79,7 @@ func TestManyThreads(t *testing.T) {
 	if sum != threads || s.Lost() != 0 {
 		t.Errorf("in all %d, lost %d", sum, s.Lost())
 	}
-	most := program.RowsOfEnded(1)*5/4 + 1<<9 // and as many rows as there are before the next sweep
+	most := program.RowsOfEnded(1)*5/4 + 1<<9 // rows that fold leaves, and rows that are not worth a sweep
 	if n := len(list); n > most || n < program.RowsOfEnded(1) || apart != int64(n-1) {
 		t.Errorf("%d rows, of which those of threads tell of %d", n, apart)
 	}

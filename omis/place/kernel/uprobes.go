@@ -63,8 +63,8 @@ var _ program.Placed = (*placed)(nil)
 // mostNamed is the most threads that a program can be limited to. The program compares them one by one.
 const mostNamed = 16
 
-// judge finds sites for the programs of a list that are for addresses. It keeps errors that are there
-// already. The caller holds memory.mu.
+// judge finds sites for the programs of a list that are for addresses. It does not change the errors of
+// the other programs. The caller holds memory.mu.
 func (u *uprobes) judge(list []program.Placing, errs []error) []site {
 	sites := make([]site, len(list))
 	if len(list) == 0 {
@@ -172,7 +172,8 @@ func (u *uprobes) prepare(what *program.Placing, s site) (*placed, error) {
 
 func (pl *placed) units() int { return code.UnitsOfSpot(len(pl.shape.Steps), pl.shape.Threads) }
 
-// threadsOf identifies threads beyond the reuse of their numbers.
+// threadsOf returns threads with their start times, which distinguish them from later threads with the
+// same numbers.
 func threadsOf(pid int, tids []int) ([]code.Thread, error) {
 	var list []code.Thread
 	for _, tid := range tids {
