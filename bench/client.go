@@ -104,7 +104,7 @@ type line struct {
 	server *server
 	conn   net.Conn
 	in     *bufio.Reader
-	spared func() bool // reports whether the context's end will not close the connection
+	spared func() bool // from now on, the end of the context does not close the connection; false if it has
 }
 
 // call connects to a server; the end of the context closes the connection.

@@ -184,7 +184,7 @@ func measureProbes(ctx context.Context, o options, all *report.Document, show fu
 	if o.wants("plots") && ctx.Err() == nil {
 		all.Charts, err = b.Curves(fmt.Sprintf("%s, %s", all.Begun.Format(time.DateOnly), all.Machine))
 		o.progress.Say("")
-		if ctx.Err() == nil { // otherwise lines are missing
+		if ctx.Err() == nil { // a run that was interrupted lacks lines of the charts
 			err = errors.Join(err, draw(o.plots, all.Charts))
 		}
 	}
