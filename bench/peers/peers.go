@@ -29,7 +29,8 @@ func (p *Peers) Contenders() []subject.Contender {
 	}
 }
 
-// onlyTimes returns why a tool that always takes times does not suit counting.
+// onlyTimes returns why a tool that always records times is not used for a task that only
+// counts, and "" for other tasks.
 func onlyTimes(t subject.Task) string {
 	if t.Timed {
 		return ""
