@@ -8,7 +8,7 @@ import (
 // scale converts figures to positions. Axes are logarithmic, because the figures differ
 // by powers of ten.
 type scale struct {
-	least    float64 // smaller figures are drawn here
+	least    float64 // smaller figures are drawn as if they were least
 	from, to float64 // decades
 	begin    float64 // position of from
 	length   float64 // negative: upwards

@@ -13,7 +13,7 @@ type Chart struct {
 // Axis is one of the two axes.
 type Axis struct {
 	Label string  `json:"label"` // with the unit
-	Least float64 `json:"least"` // smaller figures are drawn here; 0: the least figure
+	Least float64 `json:"least"` // smaller figures are drawn as if they were Least; 0: the least figure
 	Kind  Kind    `json:"kind"`
 }
 

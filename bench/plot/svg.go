@@ -151,7 +151,7 @@ func (w *writer) series(s Series, x, y scale, place float64) {
 	for _, p := range s.Points {
 		fill := colour
 		if p.Y < y.least {
-			fill = "var(--paper)" // the figure is this or less
+			fill = "var(--paper)" // hollow: the figure is less than the axis shows
 		}
 		w.printf(`<circle cx="%.1f" cy="%.1f" r="3.5" stroke="%s" stroke-width="1.5" fill="%s"><title>%s</title></circle>`, x.at(p.X), y.at(p.Y), colour, fill,
 			escape(fmt.Sprintf("%s: %.3g, %.3g", s.Name, p.X, p.Y)))
