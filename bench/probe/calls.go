@@ -177,8 +177,8 @@ func newBareCalls() (c *callCounts, err error) {
 	return c, err
 }
 
-// counting assembles the program; the second word of its context is the number of the
-// call.
+// counting assembles the eBPF program that counts the system calls of one process by
+// number. The second word of its context is the number of the call.
 func (c *callCounts) counting() asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMem(asm.R6, asm.R1, 8, asm.DWord),

@@ -64,7 +64,8 @@ func TestOursAndReferences(t *testing.T) {
 	t.Run(twoReadings, func(t *testing.T) { reads(t, b) })
 }
 
-// reads measures the minimum cost of a clock, which reports no duration.
+// reads measures what two readings of a clock cost, the least that timing can cost. They
+// report no duration.
 func reads(t *testing.T, b *Bench) {
 	t.Helper()
 	c := b.reading()
