@@ -61,7 +61,7 @@ func Run(ctx context.Context, o Options) (t *report.Table, err error) {
 
 // share counts the functions of a program.
 type share struct {
-	all, inline, timed int                 // timed: also at all exits
+	all, inline, timed int                 // inline: can be counted in their code; timed: at all their exits, too
 	refused            map[string][]string // names of functions that cannot be counted, by reason
 	untimed            map[string][]string // names of functions that can be counted, but not at each exit, by reason
 }
