@@ -25,7 +25,7 @@ func Compile(ctx context.Context, sources, name, dir string, flags ...string) (*
 	return CompileAs(ctx, sources, name, filepath.Join(dir, name), flags...)
 }
 
-// CompileAs builds it into a file with another name.
+// CompileAs builds bench/reference/NAME.c into the file at path.
 func CompileAs(ctx context.Context, sources, name, path string, flags ...string) (*Program, error) {
 	args := append([]string{"-O2", "-no-pie", "-pthread", "-o", path, filepath.Join(sources, name+".c")}, flags...)
 	if msg, err := exec.CommandContext(ctx, "cc", args...).CombinedOutput(); err != nil {
