@@ -30,8 +30,8 @@ func TestCountersLive(t *testing.T) {
 	l.refused(t, omis.UnknownObject, "pa_counter_read([%s])", counter)
 }
 
-// TestTimersLive compares a timer with the witness's own clock, minus the witness's cost around the
-// calls.
+// TestTimersLive compares a timer with the times that the witness, the observed program, measures
+// itself. They may be longer, by what the witness does around its calls.
 func TestTimersLive(t *testing.T) {
 	for _, create := range []string{`pa_timer_create()`, `pa_timer_create2("ordered")`, `pa_timer_create2("fast")`} {
 		t.Run(create, func(t *testing.T) { timersLive(t, create) })
