@@ -17,7 +17,8 @@ import (
 
 const nobody = 65534
 
-// eventuallyOwned waits until a process is a user's: it executes another program first.
+// eventuallyOwned waits until a process belongs to a user, because a new process first executes
+// its program.
 func eventuallyOwned(t *testing.T, pid, want int) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -76,8 +77,8 @@ func TestOfProcessOfTwoUsers(t *testing.T) {
 	}
 }
 
-// TestOfProcessAfterExec has a process execute a set-user-ID program: from then on it is not its
-// user's.
+// TestOfProcessAfterExec checks that a process does not belong to the user who started it after
+// it has executed a set-user-ID program.
 func TestOfProcessAfterExec(t *testing.T) {
 	dir := t.TempDir()
 	sleep, err := exec.LookPath("sleep")
