@@ -156,7 +156,8 @@ func (d *dtd) begins(name string, has []xml.Attr) error {
 	return nil
 }
 
-// written joins a name that RawToken has split with its prefix.
+// written returns a name as the document has it, from the prefix and the local name into
+// which RawToken has split it.
 func written(name xml.Name) string {
 	if name.Space == "" {
 		return name.Local
