@@ -48,8 +48,8 @@ func Displace(addr uint64, code []byte) (Window, error) {
 		if Calls(inst) {
 			return w, fmt.Errorf("a thread may be waiting in the system call at %#x", addr+uint64(n-inst.Len))
 		}
-		// Execution may come to the byte after a call by a return, and after a jump by
-		// another jump.
+		// Execution may come to the byte after this instruction: after a call when the
+		// function returns, after a jump by some other jump.
 		if n < JumpSize && Leaves(inst) {
 			return w, fmt.Errorf("execution leaves the function within its %d bytes", JumpSize)
 		}
