@@ -96,7 +96,7 @@ func (s *Scheduler) fill(types map[string]map[string]uint64) error {
 			s.Size = max(s.Size, *m.to+8)
 		}
 	}
-	s.CallBP = s.CallPC // older versions do not keep it
+	s.CallBP = s.CallPC // older versions of Go have no member syscallbp
 	if at, ok := g["syscallbp"]; ok && at < mostOffset {
 		s.CallBP, s.Size = at, max(s.Size, at+8)
 	}
