@@ -47,8 +47,8 @@ func (x *Placing) bonds(p *Process, fresh []*candidate) []*bond {
 	return list
 }
 
-// bonded returns the tool's other requests with intervals that are executed in the process, or whose events
-// occur in no process.
+// bonded returns the tool's other requests that open or close intervals, and that are executed in the
+// process or are enabled for events that occur in no process.
 func bonded(p *Process, fresh []*candidate) []*Request {
 	if !slices.ContainsFunc(fresh, func(k *candidate) bool { return len(k.Request.Owner.Intervals()) > 0 }) {
 		return nil

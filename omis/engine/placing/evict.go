@@ -77,8 +77,9 @@ func (x *Placing) evict(p *Process, why error, list ...*Request) {
 	}
 }
 
-// displace removes programs whose requests will be executed elsewhere. Open intervals are never closed. If
-// stores are kept, sums stay in them, unless the monitor executes the requests from now on.
+// displace removes programs whose requests will be executed elsewhere. Intervals that are open in these
+// programs are never closed, so their feeds get no other programs. The feeds of kept cells that are sums
+// stay, unless the monitor executes the requests from now on.
 func (x *Placing) displace(byMonitor bool, list ...*Subscription) {
 	for _, s := range list {
 		delete(s.Request.resting, s.Proc)

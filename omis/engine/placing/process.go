@@ -51,7 +51,7 @@ func NewProcess(token omis.Token, host ProcessHost) Process {
 
 // ProcessHost is the engine's side of a process.
 type ProcessHost interface {
-	// At returns the node that the process lives on, and what it is called there.
+	// At returns the node that the process lives on, and the id of the process there.
 	At() (*Machine, omis.ProcID)
 	// InTheWay reports why no program of a request can be placed beside what the monitor executes in the
 	// process. It ignores subscriptions in leaving, which will be placed again.

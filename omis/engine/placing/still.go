@@ -9,7 +9,7 @@ import (
 )
 
 // stillness suspends a process while requests move from one placement to another, because events in between
-// would be missed. Its methods want the lock held by their caller.
+// would be missed. Callers of its methods hold the lock.
 type stillness struct {
 	x    *Placing
 	Proc *Process
