@@ -32,8 +32,8 @@ type part struct {
 	failed bool
 }
 
-// most is the number of objects read in one pass: what is known of them stays in the
-// processor's cache until they are answered.
+// most is the number of objects read in one pass. It is small enough that their data stay
+// in the processor's cache until they are answered.
 const most = 500
 
 // collection is the state of reading many objects.

@@ -10,11 +10,12 @@ import (
 
 // feeds holds the stores in which placements keep rows of a counter or a timer.
 //
-// Its lock is held while stores are read, reset, joined or left. That may wait for a
-// placement, and the placement may wait for the goroutine that owns a process. That
-// goroutine executes actions on the object, which take the object's own lock alone. So the
-// object's own lock guards its own rows, is taken after this one, and is never held while
-// stores are read.
+// There are two locks. The lock of feeds is held while stores are read, reset, joined or
+// left. This may wait for a placement, and the placement for the goroutine that owns a
+// process. The object's own lock guards the rows of the object itself. The goroutine that
+// owns a process executes actions on the object, for which it takes only this lock. So the
+// object's own lock is taken after the lock of feeds, and is never held while stores are
+// read.
 type feeds struct {
 	sync.Mutex
 	stores []service.Store
