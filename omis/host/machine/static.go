@@ -183,7 +183,7 @@ func (m *Machine) users() ([]omis.Value, error) {
 	most := none
 	for _, path := range append([]string{filepath.Join(m.files.limits, "limits.conf")}, files...) {
 		if n, ok := mostLogins(path); ok {
-			most = omis.Int(n) // the last file wins
+			most = omis.Int(n) // a later file replaces what an earlier one says
 		}
 	}
 	return []omis.Value{most}, nil
