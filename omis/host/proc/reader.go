@@ -41,9 +41,10 @@ type kept struct {
 	files map[fileID]int
 	stale []int // of ended threads
 	tids  []int // threads as last listed; never modified
-	// systems holds the system times last returned, see neverLess.
+	// systems holds the system times of the threads that were last returned, so that none
+	// decreases: see query.neverLess.
 	systems map[instance]uint64
-	system  int64 // the same of the process, in ticks, see notLess
+	system  int64 // the same for the whole process, in ticks: see query.notLess
 	users   int   // number of queries in progress
 	gone    bool  // removed from the Reader's table; the last user closes it
 	at      *list.Element
