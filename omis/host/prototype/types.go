@@ -93,7 +93,8 @@ func Untyped(name string) *Func {
 	return f
 }
 
-// Normalize adds the directions that C implies: strings are read at the start.
+// Normalize adds the directions that C implies: a parameter of type char * without a
+// direction is a string that the function reads, so it is decoded at the start of a call.
 func (f *Func) Normalize() *Func {
 	for i := range f.Params {
 		p := &f.Params[i]
