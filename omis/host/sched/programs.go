@@ -217,8 +217,9 @@ func (l layout) number(otherwise string) asm.Instructions {
 	return append(code, read(stackTID, 4, l.numbers+l.level*l.upid+l.nr)...)
 }
 
-// readPIDLevel stores the struct pid of the task in R3, and its level. A dead task has
-// none.
+// readPIDLevel copies two values of the task at R3 to the stack: the address of its
+// struct pid, and the level of this. It jumps to otherwise if the task is dead, because a
+// dead task has no struct pid.
 func (l layout) readPIDLevel(otherwise string) asm.Instructions {
 	code := asm.Instructions{asm.StoreImm(asm.RFP, stackLevel, 0, asm.Word)}
 	code = append(code, read(stackPID, 8, l.threadPID)...)
