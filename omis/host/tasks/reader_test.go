@@ -108,8 +108,9 @@ func cpuTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// TestTaskEqualsFiles compares with the files. It reads these last, because the kernel
-// adjusts later times to what it showed in files.
+// TestTaskEqualsFiles compares what Read returns with the files in /proc. It reads the
+// files last, because the kernel remembers the times that it shows in a file, and adjusts
+// the times that it computes later to them.
 func TestTaskEqualsFiles(t *testing.T) {
 	r := open(t)
 	tid := worker(t, 300*time.Millisecond)
