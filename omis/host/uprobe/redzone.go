@@ -22,10 +22,10 @@ var ErrRedZone = errors.New("this kernel replaces a nop of five bytes that has a
 
 // CheckNop finds out what the kernel does with a uprobe on a nop of five bytes that is
 // not the first instruction of its function. Linux 6.18 replaces the nop by a call, which
-// writes below the stack pointer, where the function may keep data. It is unknown which
-// later kernels do not, so CheckNop sets such a uprobe in a small program of its own,
-// where it does no harm. The test takes about 50 ms. An error other than ErrRedZone is
-// the reason why there is no result.
+// writes below the stack pointer, where the function may keep data. A later kernel may
+// not do this, but it is unknown which. So CheckNop sets such a uprobe in a small program
+// of its own, where it does no harm. The test takes about 50 ms. An error other than
+// ErrRedZone is the reason why there is no result.
 func CheckNop() error { return checkAt(nopOffset) }
 
 // checkAt does the same for a uprobe at any offset in the program's file.
