@@ -12,8 +12,9 @@ import (
 	"mirador/omis/linux/resident"
 )
 
-// arm makes the process able to pass breakpoints without a monitor: it maps the home, installs
-// the handler, and unblocks SIGTRAP in all threads.
+// arm makes the process able to pass breakpoints without a monitor: it maps the home, which is
+// the arena with the resident handler and its table (package resident), installs the handler,
+// and unblocks SIGTRAP in all threads.
 func (s *space) arm(maps proc.Mappings, addr uint64) error {
 	if s.armed {
 		return nil

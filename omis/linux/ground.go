@@ -140,7 +140,7 @@ func (p *patcher) isPatched(begin, end uint64) bool {
 	return g != nil && g.site.Covers(begin, end)
 }
 
-// prepareGround makes the ground of a process.
+// prepareGround is the request to an owner to make the ground of its process: see ground.
 type prepareGround struct {
 	*answer
 	ground *ground

@@ -28,7 +28,7 @@ type masks struct {
 	looked   int64           // when all handlers were last checked
 	harmless map[uint64]bool // masks met at hits; see judge
 	checked  int64           // when the resident handler was last found installed
-	repair   bool            // it was found missing
+	repair   bool            // the resident handler was found missing, or the program has installed other handlers
 }
 
 // reset forgets the handlers of a program that has ended.

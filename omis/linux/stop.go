@@ -6,8 +6,8 @@ import (
 	"mirador/omis/node"
 )
 
-// halts records which threads stay stopped by Stop and Suspend, together with halted and
-// pauses of each thread.
+// halts records which threads stay stopped by Stop and Suspend: all threads here, and
+// single ones by the members halted and pauses of type thread.
 type halts struct {
 	o      *owner
 	halted bool // all threads, by Stop, or because the process has not been continued yet
