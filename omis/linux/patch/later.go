@@ -16,7 +16,8 @@ import (
 // its address. Code for the beginning of such a function runs after the instruction, and does not
 // run if the instruction faults; the placement reports this.
 
-// lateNote tells users which calls such code misses.
+// lateNote tells users which calls are missed by code that runs after the first instructions of a
+// Go function.
 const lateNote = "a call that panics in the first instructions of the function, for instance for a nil pointer, is not counted, since the jump is after them"
 
 // mostSkipped limits the instructions before such code.
