@@ -13,15 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stepBackAfter is the time for which an owner keeps its precedence after it was needed. If it
-// gave it up at once, while running, it would be queued behind the threads that it has just
-// woken; a moment later it sleeps, and loses no turn.
+// stepBackAfter is the time for which an owner keeps its precedence after it was needed. If the
+// owner gave it up at once, while it runs, the kernel would queue it behind the threads that it
+// has just woken. A moment later the owner sleeps, and is not queued.
 const stepBackAfter = time.Millisecond
 
-// Thread is an OS thread that can have priority over all ordinary threads while it wakes
-// many of them. Each of these would take the processor from it before it has woken the rest;
-// of fifty busy threads the last would continue tenths of a second after the first. It
-// requires CAP_SYS_NICE or RLIMIT_RTPRIO.
+// Thread is an OS thread that can have priority over all ordinary threads while it wakes many of
+// them. Each of these would take the processor from it before it has woken the rest; of fifty
+// busy threads the last would continue tenths of a second after the first. The priority requires
+// CAP_SYS_NICE or RLIMIT_RTPRIO.
 //
 // Handlers never run with it (call StepBack before), nor does anything that waits for an ordinary
 // thread: Begin and End enclose only system calls that do not block.
