@@ -240,9 +240,9 @@ func (s *Site) Clean(child Memory) {
 	}
 }
 
-// Withdraw removes the board from a target in which no thread can be in a hold or on its
-// way, and ends the monitor's use of the site. Its Server must be closed, and all jumps
-// removed.
+// Withdraw unmaps the board in a target in which no thread can be in a hold or on its way
+// into one, and ends the monitor's use of the site. Its Server must be closed, and all
+// jumps removed.
 func (s *Site) Withdraw() error {
 	defer s.Forget()
 	if s.memory == nil {
