@@ -43,8 +43,9 @@ func ParseSigaction(b []byte) Sigaction {
 	return Sigaction{word(0), word(1), word(2), word(3)}
 }
 
-// Sweep and SweepEnd are the addresses of the begin of sweep and of the end of its INT3,
-// where the monitor restores the thread's registers.
+// Sweep is the address of the code that changes the masks of signal actions. SweepEnd is
+// the address after the INT3 at its end, where the thread stops and the monitor restores
+// its registers.
 func (h Home) Sweep() uint64    { return uint64(h) + offsetSweep }
 func (h Home) SweepEnd() uint64 { return h.Sweep() + uint64(len(sweepCode())) }
 
