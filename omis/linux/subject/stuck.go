@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// stuck describes where the threads of a process are that has not printed an expected line: a line
-// from /proc for each, and gdb's output if no other process traces this one.
+// stuck describes where the threads of a process are, after the process has not printed an
+// expected line: a line from /proc for each thread, and gdb's output if no other process traces
+// this one.
 func stuck(pid int) string {
 	var b strings.Builder
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
