@@ -24,10 +24,10 @@ const (
 	howLong    = 6 // rounds of work in a call, about 50 ns
 
 	// beyond is the rounds of work in a call that the fast clock times, about 500 ns. A
-	// processor executes up to 500 instructions ahead of the oldest incomplete one, and
-	// reads the fast clock that early. It reads the beginning and the end of a longer
-	// call equally early, so that the interval is right. An interval around howLong
-	// rounds is 25 ns shorter than the call.
+	// processor executes up to 500 instructions ahead of the oldest incomplete one, so it
+	// reads the fast clock too early. In a call of this length or more it reads the clock
+	// equally early at the beginning and at the end, so that the interval is right. In a
+	// call of howLong rounds it does not: the interval is 25 ns shorter than the call.
 	beyond = 64
 )
 

@@ -277,8 +277,8 @@ func (k *Costs) measureOnDummy(name string) (found map[string]program.Cost, err 
 	return found, nil
 }
 
-// try runs the trials of sites that differ only in the kind of place. If marked is set, the
-// costs are marked that are rough.
+// try runs the trials of sites that differ only in the kind of place. If marked is set, try
+// marks costs that are rough.
 func try(p placement, d *process, s *sites, marked bool) (map[string]program.Cost, error) {
 	list := s.trials()
 	if len(list) == 0 {
