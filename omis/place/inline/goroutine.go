@@ -55,7 +55,7 @@ func (s shape) goLevel() int { return (s.goroutines + goReach) * goRowSize }
 // goAt returns the offset of the table.
 func (s shape) goAt() int { return wholePages(s.ledgerAt() + s.ledger*recordSize) }
 
-// goSize returns the size of the table with its open intervals.
+// goSize returns the size of the table of goroutines, including their open intervals.
 func (s shape) goSize() int { return wholePages(s.goLevel() * (1 + maxOpen)) }
 
 func wholePages(n int) int { return (n + pageSize - 1) &^ (pageSize - 1) }
