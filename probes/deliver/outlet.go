@@ -65,7 +65,8 @@ func (o *Outlet) Listen(after uint64) (events <-chan Event, cancel func(), ok bo
 	switch {
 	case after == 0:
 	case o.first == 0 || after < o.first:
-		// The last event is from before a restart of the gateway, or of long ago.
+		// The reader received its last event before a restart of the gateway, or has been away for longer
+		// than linger.
 		s.missed = Unknown
 	default:
 		s.recall(o.recent, after)

@@ -48,7 +48,7 @@ type record struct {
 	Probe     string `json:"probe"`
 	URI       string `json:"uri"`
 	User      User   `json:"user"`
-	Newest    int64  `json:"newest"`           // greatest number of a document, at the latest change of the record
+	Newest    int64  `json:"newest"`           // greatest number of a document when the record was last written
 	Delivered int64  `json:"delivered"`        // greatest number of a document that left the queue
 	Lost      int64  `json:"lost,omitempty"`   // documents lost since the last one that was queued
 	Closed    bool   `json:"closed,omitempty"` // no more documents will come
