@@ -103,7 +103,8 @@ func (r *Runtime) modules(ctx context.Context, pid int) (*loadedModules, error) 
 	return s, nil
 }
 
-// loaded identifies the process itself, not by the node: the process's owner was recorded when it was attached.
+// loaded identifies the process by package proc. The node's Identify would also record the user of the
+// process, which was done when the process was attached.
 func (r *Runtime) loaded(pid int) ([]node.Module, error) {
 	process, err := proc.Identify(pid)
 	if err != nil {
