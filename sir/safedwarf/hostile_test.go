@@ -261,7 +261,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// counting is a context that ends after some looks at it.
+// counting is a context that ends after some calls of Err.
 type counting struct {
 	context.Context
 	left int

@@ -49,7 +49,7 @@ type Data struct {
 var sections = []string{".debug_abbrev", ".debug_info", ".debug_str", ".debug_line", ".debug_ranges",
 	".debug_addr", ".debug_line_str", ".debug_str_offsets", ".debug_rnglists"}
 
-const firstAdded = 5 // of sections: dwarf.New does not take these
+const firstAdded = 5 // index in sections of the first one that is not a parameter of dwarf.New
 
 // Size returns how much memory the debug information of a file takes, or an error if the
 // file has none, or claims more than its content can explain.
