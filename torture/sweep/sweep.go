@@ -40,7 +40,7 @@ const (
 	stride = 4
 )
 
-// Outcome is the result of one way.
+// Outcome is the result of one way to reach a place, an element of Ways.
 type Outcome struct {
 	Way     string
 	Victims int
