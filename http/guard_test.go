@@ -175,7 +175,7 @@ func TestConnectionsOfStrangers(t *testing.T) {
 			t.Fatalf("stranger %d: %d %s", i, status, body)
 		}
 	}
-	newest := len(strangers) - (few.Connections - 1) // one is mine
+	newest := len(strangers) - (few.Connections - 1) // mine is one of the open connections
 	for i, conn := range strangers[:newest] {
 		conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 		if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
