@@ -112,7 +112,7 @@ func isDebugger() bool {
 	return true
 }
 
-// debugged has a debugger trace the target.
+// debugged makes a debugger trace the target.
 func debugged(t *testing.T, g *rig.Target) {
 	t.Helper()
 	subject.StartAgain(t, fmt.Sprintf("%s=%d", debugger, g.ID.PID))
