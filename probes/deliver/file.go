@@ -45,6 +45,10 @@ func (all *files) open(a Address, u User) (*file, error) {
 	key := fmt.Sprintf("%d %s", u.UID, a.URI)
 	all.mu.Lock()
 	f := all.list[key]
+	if f == nil && all.count(u) >= mostFiles {
+		all.mu.Unlock()
+		return nil, fmt.Errorf("measurements of this user are delivered to %d files already; several probes may deliver to one file", mostFiles)
+	}
 	if f == nil {
 		f = &file{all: all, key: key, path: a.url.Path, user: u, rotation: r}
 		if all.list == nil {
@@ -63,6 +67,19 @@ func (all *files) open(a Address, u User) (*file, error) {
 		}
 	}
 	return f, nil
+}
+
+// mostFiles limits the files of a user, because they take descriptors of the gateway.
+const mostFiles = 256
+
+// count returns the number of files of a user. The caller holds mu.
+func (all *files) count(u User) (n int) {
+	for _, f := range all.list {
+		if f.user == u {
+			n++
+		}
+	}
+	return n
 }
 
 // close is for one probe; the last one closes the file.

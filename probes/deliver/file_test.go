@@ -207,3 +207,33 @@ func TestDiskIsFull(t *testing.T) {
 		t.Errorf("the file has %d bytes, of %d documents", len(got), written)
 	}
 }
+
+// TestTooManyFiles checks that a user cannot take all descriptors of the gateway, and that
+// closed files count no more.
+func TestTooManyFiles(t *testing.T) {
+	all := OpenQueues(Rules{AnyFile}, nil, quiet())
+	dir := t.TempDir()
+	address := func(n int) Address { return parsed(t, fmt.Sprintf("file://%s/%d", dir, n)) }
+	var last Destination
+	for n := range mostFiles {
+		d, err := all.To(fmt.Sprint("probe-", n), address(n), self)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = d
+	}
+	if _, err := all.To("probe-x", address(mostFiles), self); err == nil || !strings.Contains(err.Error(), "256 files already") {
+		t.Errorf("one file too many: %v", err)
+	}
+	if _, err := all.To("probe-y", address(0), self); err != nil {
+		t.Errorf("a file that is open: %v", err)
+	}
+	last.Close()
+	eventually(t, "there is room again", func() bool {
+		_, err := all.To("probe-z", address(mostFiles), self)
+		return err == nil
+	})
+	if err := all.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
