@@ -161,7 +161,9 @@ func (h hosted) At() (*placing.Machine, omis.ProcID) {
 func (h hosted) Freeze() (thaw func()) { return fleetOf(h.p).freeze(h.e) }
 
 // ThreadOf: see placing.ProcessHost. Any goroutine may call it without a lock.
-func (h hosted) ThreadOf(row *program.Row) omis.Token { return h.e.reg.threadOfRow(h.p, row) }
+func (h hosted) ThreadOf(tid int, started uint64, alive bool) omis.Token {
+	return h.e.reg.threadOfRow(h.p, &program.Row{TID: tid, Started: started, Alive: alive})
+}
 
 // RememberThreads: see placing.ProcessHost.
 func (h hosted) RememberThreads() { h.e.reg.rememberThreads(h.p) }

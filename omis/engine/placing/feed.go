@@ -132,7 +132,7 @@ type named struct {
 
 func (n *named) threadOf(p *Process, row *program.Row) omis.Token {
 	if n.proc != p || n.tid != row.TID || n.started != row.Started {
-		n.proc, n.tid, n.started, n.token = p, row.TID, row.Started, p.Host.ThreadOf(row)
+		n.proc, n.tid, n.started, n.token = p, row.TID, row.Started, p.Host.ThreadOf(row.TID, row.Started, row.Alive)
 	}
 	return n.token
 }
