@@ -113,7 +113,7 @@ func isOrdered(p program.Program) bool {
 // verdict says how a program runs at a kind of place.
 func verdict(steps program.Program, kind int, inGo bool) program.Verdict {
 	v := program.Verdict{
-		Name: Name, Where: "in the program, in code of ours; nobody is held",
+		Name: Name, Where: "in the program, in code of ours; no thread is held",
 		Why:  "its actions only count and measure time, and there is room for a jump",
 		Cost: costToCount, Kind: kinds[kind],
 	}

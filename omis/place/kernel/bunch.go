@@ -126,7 +126,7 @@ func (b *bunch) without(gone map[*placed]bool) error {
 		return b.leave()
 	}
 	if err := next.set(); err != nil {
-		return fmt.Errorf("uprobes stand on that should not: %w", err)
+		return fmt.Errorf("uprobes were not removed: %w", err)
 	}
 	b.uprobes.keeper.keepBunch(next, b.serial)
 	next.counts(b.serial)

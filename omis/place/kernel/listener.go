@@ -66,12 +66,12 @@ const (
 func (at point) verdict() program.Verdict {
 	if code.IsScheduling(at.kind) {
 		return program.Verdict{
-			Name: Name, Where: "in the kernel, at its tracepoints for scheduling; nobody is held", Kind: atSwitch, Cost: costSwitch,
+			Name: Name, Where: "in the kernel, at its tracepoints for scheduling; no thread is held", Kind: atSwitch, Cost: costSwitch,
 			Why: "its actions only count and measure time",
 		}
 	}
 	v := program.Verdict{
-		Name: Name, Where: "in the kernel, at its tracepoint for system calls; nobody is held", Kind: atCall, Cost: costIn,
+		Name: Name, Where: "in the kernel, at its tracepoint for system calls; no thread is held", Kind: atCall, Cost: costIn,
 		Why: "its actions only count and measure time",
 	}
 	if at.kind == node.EventSysCallEnded || !isNeverRestarted(at.number) {

@@ -92,7 +92,7 @@ func (r *change) mendAfterwards(client *registrar.Client, codes *landing.Catalog
 		}
 		time.Sleep(lookEvery)
 	}
-	return errors.Join(fmt.Errorf("uprobes that nobody has set stand in process %d and come back", r.Proc.PID), failed)
+	return errors.Join(fmt.Errorf("process %d has uprobes that no tool has set, and that come back", r.Proc.PID), failed)
 }
 
 // mendAll removes the leftovers of a killed monitor. Uprobes whose links still exist stay.
@@ -169,7 +169,7 @@ func setAndTakeOut(client *registrar.Client, left registrar.Uprobes) error {
 		err = client.TakeOut(l)
 	}
 	if err != nil {
-		return fmt.Errorf("uprobes that nobody has set stand in process %d and cannot be taken out: %w", left.PID, err)
+		return fmt.Errorf("process %d has uprobes that no tool has set, and that cannot be removed: %w", left.PID, err)
 	}
 	return nil
 }

@@ -293,11 +293,11 @@ func kindAdded(p program.Program) string {
 // verdict returns the verdict on a program at the site. added is its kindAdded.
 func (s *site) verdict(added string) program.Verdict {
 	v := program.Verdict{
-		Name: Name, Where: "in the kernel, at a uprobe; nobody is held", Cost: quickCost,
+		Name: Name, Where: "in the kernel, at a uprobe; no thread is held", Cost: quickCost,
 		Why: "its actions only count and measure time", Kind: Emulated,
 	}
 	if s.addr != s.asked {
-		v.Where = fmt.Sprintf("in the kernel, at a uprobe behind the landing pad, at %#x; nobody is held", s.addr)
+		v.Where = fmt.Sprintf("in the kernel, at a uprobe behind the landing pad, at %#x; no thread is held", s.addr)
 	}
 	if !s.quick {
 		v.Cost, v.Kind = slowCost, Stepped
