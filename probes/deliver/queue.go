@@ -64,7 +64,7 @@ func (q *queue) Send(m *mir.Measurement) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.record.Newest++
-	if err != nil || len(q.waiting) >= mostWaiting || !q.all.reserve(len(text)) {
+	if err != nil || len(q.waiting) >= mostWaiting || !q.all.reserve(q.record.User, len(text)) {
 		q.record.Lost++
 		q.total++
 		q.all.store(recordKey(q.record), q.record)
@@ -198,7 +198,7 @@ func (q *queue) report(i item, err error) (done bool) {
 		log.Info("measurements are delivered again")
 	}
 	q.failure = nil
-	q.all.release(len(i.Text))
+	q.all.release(q.record.User, len(i.Text))
 	// In this order, a SIGKILL in between at most delivers the document twice, with the same number.
 	q.all.store(recordKey(q.record), q.record)
 	q.all.erase(itemKey(q.record, i.Number))

@@ -337,3 +337,38 @@ func TestFullStore(t *testing.T) {
 type fullStore struct{ *memory }
 
 func (fullStore) Put(string, any) error { return errors.New("the disk is full") }
+
+// TestRoomOfAUser fills the room of one user. Another user's documents still wait.
+func TestRoomOfAUser(t *testing.T) {
+	s := newServer(t)
+	s.status.Store(http.StatusInternalServerError)
+	all := OpenQueues(Rules{s.URL}, nil, quiet())
+	send := func(probe string, u User, documents, size int) State {
+		d, err := all.To(probe, parsed(t, s.URL), u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range documents {
+			d.Send(&mir.Measurement{Value: strings.Repeat("1", size)})
+		}
+		return all.States(probe)[0]
+	}
+	if state := send("probe-1", User{UID: 1000}, 20, 1<<20); state.Lost == 0 || state.Waiting < 10 || state.Waiting > 16 {
+		t.Errorf("of 20 documents of a megabyte, %d wait and %d are lost", state.Waiting, state.Lost)
+	}
+	if state := send("probe-2", User{UID: 1000}, 1, 1<<20); state.Lost != 1 {
+		t.Errorf("another probe of the user: %+v", state)
+	}
+	if state := send("probe-3", User{UID: 1001}, 3, 1<<20); state.Lost != 0 || state.Waiting != 3 {
+		t.Errorf("another user: %+v", state)
+	}
+	s.status.Store(http.StatusOK)
+	eventually(t, "all arrive", func() bool { return all.States("probe-1")[0].Waiting+all.States("probe-3")[0].Waiting == 0 })
+	if all.roomMu.Lock(); len(all.bytes) != 0 {
+		t.Errorf("room is taken by nothing: %v", all.bytes)
+	}
+	all.roomMu.Unlock()
+	if err := all.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

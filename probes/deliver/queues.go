@@ -36,11 +36,14 @@ type Queues struct {
 	closed bool
 
 	roomMu sync.Mutex
-	bytes  int // of the texts that wait
+	bytes  map[int]int // by uid, of the texts that wait
 }
 
-// mostBytes limits the texts that wait for all destinations.
-const mostBytes = 64 << 20
+// The limits of the texts that wait, for one user and for all.
+const (
+	mostBytesOfUser = 16 << 20
+	mostBytes       = 64 << 20
+)
 
 // Keys of the journal.
 const (
@@ -54,7 +57,7 @@ func OpenQueues(rules Rules, saved Store, log *slog.Logger) *Queues {
 	if log == nil {
 		log = slog.Default()
 	}
-	all := &Queues{rules: rules, saved: saved, log: log, list: make(map[string]*queue)}
+	all := &Queues{rules: rules, saved: saved, log: log, list: make(map[string]*queue), bytes: make(map[int]int)}
 	all.ctx, all.stop = context.WithCancel(context.Background())
 	if saved == nil {
 		return all
@@ -83,7 +86,7 @@ func (all *Queues) resume(r record) {
 			all.erase(key)
 			continue
 		}
-		all.reserve(len(i.Text))
+		all.reserve(r.User, len(i.Text))
 		q.waiting = append(q.waiting, i)
 		q.record.Newest = max(q.record.Newest, i.Number)
 	}
@@ -224,20 +227,26 @@ func (all *Queues) forget(q *queue) bool {
 }
 
 // reserve takes room for a text that waits. It reports false if there is none.
-func (all *Queues) reserve(n int) bool {
+func (all *Queues) reserve(u User, n int) bool {
 	all.roomMu.Lock()
 	defer all.roomMu.Unlock()
-	if all.bytes+n > mostBytes {
+	total := n
+	for _, bytes := range all.bytes {
+		total += bytes
+	}
+	if total > mostBytes || all.bytes[u.UID]+n > mostBytesOfUser {
 		return false
 	}
-	all.bytes += n
+	all.bytes[u.UID] += n
 	return true
 }
 
-func (all *Queues) release(n int) {
+func (all *Queues) release(u User, n int) {
 	all.roomMu.Lock()
 	defer all.roomMu.Unlock()
-	all.bytes -= n
+	if all.bytes[u.UID] -= n; all.bytes[u.UID] == 0 {
+		delete(all.bytes, u.UID)
+	}
 }
 
 // store writes to the journal. If that fails, the document still waits in memory.
