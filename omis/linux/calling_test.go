@@ -91,7 +91,11 @@ func TestStopSparesEINTR(t *testing.T) {
 	if err := n.Continue(g.ID, nil); err != nil {
 		t.Fatal(err)
 	}
-	awaitState(t, waiting[2], "S")
+	// All wait again: a futex whose value changes before its thread waits again answers EAGAIN,
+	// after any stop.
+	for _, tid := range waiting {
+		awaitState(t, tid, "S")
+	}
 	if err := unix.Tgkill(g.PID, waiting[2], unix.SIGUSR1); err != nil {
 		t.Fatal(err)
 	}
