@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -30,6 +31,10 @@ func main() {
 	ways := flag.String("ways", strings.Join(sweep.Ways, ","), "with -places: the placements, and ways to hold threads")
 	flag.Uint64Var(&p.seed, "seed", rand.Uint64N(1e6), "of the random numbers")
 	flag.Parse()
+	// Helpers of the monitor are started in another directory.
+	if at, err := filepath.Abs(p.mirador); err == nil {
+		p.mirador = at
+	}
 	if programs != "" {
 		p.programs = strings.Split(programs, ",")
 	}
