@@ -147,53 +147,34 @@ func completes(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 	}
 }
 
-// completeProbes completes the ids of probes.
 func (g *globals) completeProbes(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	var all []gateway.Probe
-	if err := g.complete(cmd, "/probes", &all); err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	var ids []string
-	for _, p := range all {
-		ids = append(ids, p.ID+"\t"+strings.Join(p.Metrics, ",")+" "+p.Region)
-	}
-	return ids, cobra.ShellCompDirectiveNoFileComp
+	return complete(g, cmd, "/probes", func(p gateway.Probe) string { return p.ID + "\t" + strings.Join(p.Metrics, ",") + " " + p.Region })
 }
 
-// completeMetrics completes the names of metrics.
 func (g *globals) completeMetrics(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	var all []gateway.Metric
-	if err := g.complete(cmd, "/catalog", &all); err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	var names []string
-	for _, m := range all {
-		names = append(names, m.Name+"\t"+m.Doc)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return complete(g, cmd, "/catalog", func(m gateway.Metric) string { return m.Name + "\t" + m.Doc })
 }
 
-// completeApps completes the names of applications.
 func (g *globals) completeApps(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	var all []gateway.App
-	if err := g.complete(cmd, "/apps", &all); err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	var names []string
-	for _, a := range all {
-		names = append(names, a.Name)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return complete(g, cmd, "/apps", func(a gateway.App) string { return a.Name })
 }
 
-// complete asks the gateway for a list to complete from, for at most a second: a shell
-// waits for it.
-func (g *globals) complete(cmd *cobra.Command, path string, list any) error {
+// complete returns words from a list of the gateway. It waits for at most a second, because
+// a shell waits for it.
+func complete[T any](g *globals, cmd *cobra.Command, path string, word func(T) string) (words []string, _ cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), time.Second)
 	defer cancel()
-	return g.withGateway(func(c *client.Client) error {
-		return call(ctx, c, client.Request{Method: http.MethodGet, Path: path}, list)
+	var list []T
+	err := g.withGateway(func(c *client.Client) error {
+		return call(ctx, c, client.Request{Method: http.MethodGet, Path: path}, &list)
 	})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	for _, one := range list {
+		words = append(words, word(one))
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
 func control(action mir.Action, id string) *mir.ControlRequest {

@@ -45,7 +45,7 @@ func TestEndBesideStoppedHelpers(t *testing.T) {
 	}
 }
 
-// TestEndIsBounded ends a gateway part of which waits for ever, and whose journal waits as well.
+// TestEndIsBounded ends a gateway of which a part never returns, once with a journal that returns and once with one that does not.
 func TestEndIsBounded(t *testing.T) {
 	for _, blocked := range []bool{false, true} {
 		var out lockedBuffer

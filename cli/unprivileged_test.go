@@ -16,7 +16,7 @@ import (
 // nobody is a user without privileges on any Linux.
 const nobody = 65534
 
-// copyTarget copies mmul to a folder where the user nobody may run it.
+// copyTarget copies mmul to a folder where the unprivileged user may run it.
 func copyTarget(t *testing.T, dir string) string {
 	t.Helper()
 	built := targets.Build(t, "mmul")
@@ -87,7 +87,7 @@ func TestOthersAreRefused(t *testing.T) {
 
 	roots := startServe(t, os.Geteuid())
 	roots.must(t, "", "attach", "--app", "secret", pid)
-	as := &served{dir: roots.dir, socket: roots.socket, cmd: mine.cmd} // the user nobody at root's gateway
+	as := &served{dir: roots.dir, socket: roots.socket, cmd: mine.cmd} // the unprivileged user, at root's gateway
 	for _, c := range []struct {
 		args  []string
 		words string

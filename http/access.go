@@ -115,7 +115,7 @@ func (a *access) namesOfTouchable(c *Caller) map[string]bool {
 }
 
 // mayExtend refuses to add processes to another user's application, or to create an
-// application for a user who has as many as a user may have. Requests that arrive at the
+// application for a user that has the greatest permitted number. Requests that arrive at the
 // same time may exceed this number.
 func (a *access) mayExtend(c *Caller, name string, most int) error {
 	own := 0

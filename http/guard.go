@@ -17,7 +17,7 @@ import (
 // guard is a listener that limits its connections. On the Unix socket each user has a
 // limit, because the kernel identifies the peer. On TCP a connection is unknown until a
 // request on it has presented a token or a certificate. When there is no room for a new
-// connection, guard closes the oldest unknown connection of the user who has most of them.
+// connection, guard closes the oldest unknown connection of the user with the most unknown connections.
 // So neither a caller with a token nor another user is locked out, however many connections
 // a user opens.
 //
@@ -119,7 +119,7 @@ func (g *guard) admit(conn net.Conn, peer *Caller, owner int) (c *guarded, refus
 	return c, ""
 }
 
-// evict closes the oldest unknown connection of the user who has most of them. It reports
+// evict closes the oldest unknown connection of the user with the most unknown connections. It reports
 // whether there was one. The caller holds mu.
 func (g *guard) evict() bool {
 	var most *list.List

@@ -6,9 +6,17 @@ import (
 	"time"
 
 	"mirador/omis"
+	"mirador/omis/engine/fake"
 )
 
 const sysCalls = `<metric name="SYSCALL_COUNT"/>`
+
+// readCalls makes a process call read a number of times.
+func readCalls(p *fake.Process, n int) {
+	for range n {
+		p.SysCall(1, "read", omis.Int(0))
+	}
+}
 
 // TestDuration checks that a value is measured from one instant to another: what is counted in
 // between, also by a thread that begins in between.
@@ -17,17 +25,12 @@ func TestDuration(t *testing.T) {
 		h := newHarness(t)
 		p := h.node.Add(1, []string{"mmul"}, 1)
 		a := h.attach("", 1)
-		call := func(n int) {
-			for range n {
-				p.SysCall(1, "read", omis.Int(0))
-			}
-		}
 		h.want(a, `<instrreq activated="true" flush="true">`+sysCalls+`<process id="p_1"/><measuring duration="1000"/></instrreq>`, `<probe id="probe-1"/>`)
 		time.Sleep(time.Millisecond) // the measurement has begun
-		call(3)
+		readCalls(p, 3)
 		h.want(a, valueIt, `<measurement/>`)
 		time.Sleep(1500 * time.Millisecond)
-		call(5)
+		readCalls(p, 5)
 		h.want(a, valueIt, `<measurement value="3"/>`)
 		time.Sleep(time.Minute)
 		h.want(a, valueIt, `<measurement value="3"/>`)
@@ -42,11 +45,6 @@ func TestDurationInIntervals(t *testing.T) {
 		h := newHarness(t)
 		p := h.node.Add(1, []string{"mmul"}, 1)
 		a := h.attach("", 1)
-		call := func(n int) {
-			for range n {
-				p.SysCall(1, "read", omis.Int(0))
-			}
-		}
 		h.want(a, `<instrreq activated="true" flush="true">`+sysCalls+`<process id="p_1"/>
 			<measuring interval="1000" duration="400" delivery="-1"><aggregate function="MAXIMUM"/><aggregate function="SUM"/></measuring></instrreq>`, `<probe id="probe-1"/>`)
 		documents, cancel, err := h.registry.Subscribe("probe-1", 0)
@@ -64,12 +62,12 @@ func TestDurationInIntervals(t *testing.T) {
 			{1, 100, `<measurement><measurement processId="p_1" value="7"/><measurement value="10"/></measurement>`},
 		} {
 			time.Sleep(100 * time.Millisecond)
-			call(c.in)
+			readCalls(p, c.in)
 			began := time.Now()
 			if got := line(t, (<-documents).Document); got != c.want || time.Since(began) != 300*time.Millisecond {
 				t.Errorf("after %v: %s, want %s", time.Since(began), got, c.want)
 			}
-			call(c.out)
+			readCalls(p, c.out)
 			time.Sleep(600 * time.Millisecond)
 		}
 		h.want(a, removeIt, `<probe id="probe-1"/>`)
@@ -87,7 +85,7 @@ func TestDurationAsLongAsTheInterval(t *testing.T) {
 			<measuring interval="1000" duration="1000"><aggregate function="SUM"/><aggregate function="MAXIMUM"/></measuring></instrreq>`, `<probe id="probe-1"/>`)
 		time.Sleep(500 * time.Millisecond)
 		for range 50 {
-			p.SysCall(1, "read", omis.Int(0))
+			readCalls(p, 1)
 			time.Sleep(time.Second)
 		}
 		h.want(a, valueIt, `<measurement><measurement value="50"/><measurement processId="p_1" value="1"/></measurement>`)
