@@ -14,29 +14,6 @@ import (
 	"mirador/omis/node"
 )
 
-// AppRequest is the body of POST /apps: a program to start, processes to attach to, or both.
-type AppRequest struct {
-	Name   string         `json:"name,omitempty"`
-	Launch *LaunchRequest `json:"launch,omitempty"`
-	Attach []int          `json:"attach,omitempty"`
-	// Alone excludes the processes that the attached ones have forked and will fork.
-	Alone bool `json:"alone,omitempty"`
-	// Follow includes the processes that the processes fork from now on. It is implied if
-	// the attached processes have forked others already.
-	Follow bool `json:"follow,omitempty"`
-}
-
-// LaunchRequest describes a program to start.
-type LaunchRequest struct {
-	Path   string   `json:"path"` // absolute
-	Args   []string `json:"args,omitempty"`
-	Env    []string `json:"env,omitempty"`
-	Dir    string   `json:"dir,omitempty"`
-	Stdin  string   `json:"stdin,omitempty"` // files; if they are missing, the streams of the gateway
-	Stdout string   `json:"stdout,omitempty"`
-	Stderr string   `json:"stderr,omitempty"`
-}
-
 // appName matches names that need no quoting in a path or a table.
 var appName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 
 	"mirador/mir"
+	"mirador/mir/api"
 	"mirador/mir/translate"
 	"mirador/omis"
 	"mirador/omis/node"
@@ -97,12 +98,14 @@ type StreamedReply struct {
 	Reply omis.Reply
 }
 
-// The rows of the tables that the gateway sends have the types of the packages that create them.
+// The gateway sends these as JSON; package mir/api defines them, except the rows of the catalog.
 type (
-	App     = probes.AppStatus
-	Process = probes.Process
-	Probe   = probes.Status
-	Metric  = translate.Metric
+	App           = api.App
+	Process       = api.Process
+	Probe         = api.Probe
+	AppRequest    = api.AppRequest
+	LaunchRequest = api.LaunchRequest
+	Metric        = translate.Metric
 )
 
 // Tool is a tool of the monitor (OMIS 7.1).

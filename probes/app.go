@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"mirador/mir"
+	"mirador/mir/api"
 	"mirador/omis"
 	"mirador/omis/node"
 )
@@ -80,12 +81,7 @@ func (a *App) isReleased() bool {
 }
 
 // AppStatus describes an application.
-type AppStatus struct {
-	Name      string    `json:"name"`
-	State     string    `json:"state"`
-	Owner     int       `json:"owner"` // uid of all its processes; 0 (root) if they belong to several users
-	Processes []Process `json:"processes"`
-}
+type AppStatus = api.App
 
 // Status returns the state of the application.
 func (a *App) Status() AppStatus {

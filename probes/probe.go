@@ -8,21 +8,23 @@ import (
 	"time"
 
 	"mirador/mir"
+	"mirador/mir/api"
 	"mirador/mir/translate"
 	"mirador/omis"
 	"mirador/probes/deliver"
 )
 
-// State is the state of a probe in its life cycle.
-type State string
-
+// The states of a probe.
 const (
-	Defined  State = "defined" // waiting for a request that flushes
-	Inactive State = "inactive"
-	Active   State = "active"
-	Failed   State = "failed" // could not be installed when it was flushed
-	Removed  State = "removed"
+	Defined  = api.Defined
+	Inactive = api.Inactive
+	Active   = api.Active
+	Failed   = api.Failed
+	Removed  = api.Removed
 )
+
+// State is the state of a probe in its life cycle.
+type State = api.State
 
 // Probe is a probe (MIR 4), created by an instrumentation request.
 type Probe struct {

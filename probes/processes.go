@@ -4,20 +4,13 @@ import (
 	"slices"
 	"sync"
 
+	"mirador/mir/api"
 	"mirador/mir/translate"
 	"mirador/omis"
 )
 
 // Process is a process of an application. The gateway and the journal write it as JSON.
-type Process struct {
-	Token   omis.Token `json:"token"`
-	PID     int        `json:"pid"`
-	Start   uint64     `json:"start,omitempty"` // distinguishes it from others of this pid; 0 if no journal is kept
-	UID     int        `json:"uid"`
-	Argv    []string   `json:"argv,omitempty"`
-	Started bool       `json:"started"` // by the monitor
-	Gone    bool       `json:"gone"`    // it has terminated
-}
+type Process = api.Process
 
 // processes is the table of an application's processes, including the terminated ones. Its
 // methods may be called from any goroutine and do not block.

@@ -1,90 +1,16 @@
 package probes
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
-	"slices"
 	"strings"
-	"time"
 
 	"mirador/mir"
-	"mirador/omis"
-	"mirador/probes/deliver"
+	"mirador/mir/api"
 )
 
-// Status describes a probe. Its JSON form is what the gateway sends.
-type Status struct {
-	ID         string           `json:"id"`
-	App        string           `json:"app"`
-	State      State            `json:"state"`
-	Region     string           `json:"region,omitempty"` // as in the request
-	Unit       string           `json:"-"`                // the name of the region, once it is installed
-	Label      string           `json:"label,omitempty"`
-	Metrics    []string         `json:"metrics"`
-	Request    string           `json:"request"`              // the last definition, an instrreq with defaults filled in
-	Requests   []string         `json:"requests,omitempty"`   // its conditional requests
-	Placements []omis.Placement `json:"-"`                    // of Requests
-	Expires    *time.Time       `json:"expires,omitempty"`    // when the lease ends, unless the probe is used; nil: never
-	Deliveries []deliver.State  `json:"deliveries,omitempty"` // to destinations outside the gateway
-	Gone       bool             `json:"gone,omitempty"`       // all measured processes have terminated
-	Failure    string           `json:"failure,omitempty"`    // why it could not be installed
-	Notice     string           `json:"notice,omitempty"`     // what the gateway did without a request
-	Cost       *mir.Cost        `json:"spent,omitempty"`      // nil: not known
-}
-
-// Dearest returns the most expensive placement, which determines the effect on the target. It
-// is zero if nothing is installed.
-func (s Status) Dearest() omis.Placement {
-	if len(s.Placements) == 0 {
-		return omis.Placement{}
-	}
-	return slices.MaxFunc(s.Placements, func(p, q omis.Placement) int { return cmp.Compare(p.Cost, q.Cost) })
-}
-
-// MarshalJSON adds the dearest placement. It marks the cost as rough if that of any placement is.
-func (s Status) MarshalJSON() ([]byte, error) {
-	type fields Status
-	p := s.Dearest()
-	all := struct {
-		fields
-		dearest
-	}{fields(s), dearest{Placement: p.Name, Why: p.Why, Cost: mir.Rounded(p.Cost, 3), Calibrated: p.Measured}}
-	for _, p := range s.Placements {
-		all.Rough = all.Rough || p.Rough()
-		all.Bias = max(all.Bias, p.Bias)
-	}
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // the request is XML, for people to read
-	err := encoder.Encode(all)
-	return text.Bytes(), err
-}
-
-// UnmarshalJSON reads what MarshalJSON wrote. Of the placements only the dearest comes back.
-func (s *Status) UnmarshalJSON(text []byte) error {
-	type fields Status
-	var p dearest
-	if err := errors.Join(json.Unmarshal(text, (*fields)(s)), json.Unmarshal(text, &p)); err != nil {
-		return err
-	}
-	if p.Placement != "" {
-		s.Placements = []omis.Placement{{Name: p.Placement, Why: p.Why, Cost: p.Cost, Measured: p.Calibrated, Bias: p.Bias}}
-	}
-	return nil
-}
-
-// dearest is the JSON form of the placements of a probe: the dearest, and the greatest bias.
-type dearest struct {
-	Placement  string  `json:"placement,omitempty"`
-	Why        string  `json:"why,omitempty"`
-	Cost       float64 `json:"cost,omitempty"` // predicted nanoseconds for each hit
-	Calibrated bool    `json:"calibrated,omitempty"`
-	Rough      bool    `json:"rough,omitempty"`
-	Bias       int64   `json:"bias,omitempty"`
-}
+// Status describes a probe.
+type Status = api.Probe
 
 // Status returns the state of the probe.
 func (p *Probe) Status() Status {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mirador/mir"
+	"mirador/mir/api"
 )
 
 // sink takes documents out of the gateway. One goroutine at a time uses it.
@@ -206,13 +207,7 @@ func (q *queue) report(i item, err error) (done bool) {
 }
 
 // State describes a delivery.
-type State struct {
-	Destination string `json:"destination"`
-	Delivered   int64  `json:"delivered"`         // number of the newest document that left the queue
-	Waiting     int    `json:"waiting,omitempty"` // documents in the queue
-	Lost        int64  `json:"lost,omitempty"`
-	Failure     string `json:"failure,omitempty"` // why documents wait
-}
+type State = api.Delivery
 
 func (q *queue) state() State {
 	q.mu.Lock()
