@@ -70,7 +70,7 @@ func join(s settings, log *slog.Logger, j *journal.Journal) (*backend, error) {
 	}
 	b := &backend{monitor: m, runtime: native.New(m.Linux, debugFiles()), tools: newTools(m.Engine, s.lease)}
 	recallEngine(j, m.Engine, log)
-	b.registry = probes.New(probes.Config{Node: s.Node, Monitor: applications{b.tools, m}, Runtime: b.runtime, Journal: j, Destinations: s.Deliver, Log: log})
+	b.registry = probes.New(probes.Config{Node: s.Node, Site: s.Site, Monitor: applications{b.tools, m}, Runtime: b.runtime, Journal: j, Destinations: s.Deliver, Log: log})
 	return b, nil
 }
 

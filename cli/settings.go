@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -32,6 +33,7 @@ type settings struct {
 	Socket    string   `json:"socket"`
 	Data      string   `json:"data"`
 	Node      string   `json:"node"`
+	Site      string   `json:"site"`
 	Hold      string   `json:"hold"`
 	Calibrate string   `json:"calibrate"`
 	LogLevel  string   `json:"log-level"`
@@ -86,6 +88,7 @@ func (s *settings) define(cmd *cobra.Command) {
 	flags.StringVar(&s.Socket, "socket", client.DefaultSocket(), "the Unix socket")
 	flags.StringVar(&s.Data, "data", client.DefaultData(), "the directory for the token, checkpoints of processes, what probes cost, and what a gateway that is killed leaves to the next one")
 	flags.StringVar(&s.Node, "node", hostname(), "the node's name")
+	flags.StringVar(&s.Site, "site", "", "the name of the site that contains the node, as snapshots and measurements show it; without it they show no site")
 	flags.StringVar(&s.Placements, "placements", placements, "where the actions of conditional requests may run; trap alone spares the kernel, and changes the least of programs")
 	flags.StringVar(&s.Hold, "hold", holdByRendezvous, "how threads are held: rendezvous (where possible) or ptrace")
 	flags.StringVar(&s.Calibrate, "calibrate", calibrateAtStart, "when to measure what probes cost on this machine: at-start (in the background, once a data directory) or when-needed")
@@ -103,6 +106,17 @@ const (
 	leastLongest = 1 << 10
 	mostLongest  = 16 << 20
 )
+
+// checkSite refuses names that documents cannot show as ids.
+func checkSite(name string) error {
+	if name == "*" || name == "?" {
+		return usagef("--site %s: * and ? are symbols in requests; choose another name", name)
+	}
+	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return usagef("--site %q: the name may contain only printable characters", name)
+	}
+	return nil
+}
 
 // placements names all placements, cheapest first.
 const placements = "inline,kernel,trap"
@@ -159,6 +173,9 @@ func (s *settings) complete(cmd *cobra.Command, file string) (settings, error) {
 	if err := deliver.Rules(merged.Deliver).Check(); err != nil {
 		return merged, usagef("--deliver: %w", err)
 	}
+	if err := checkSite(merged.Site); err != nil {
+		return merged, err
+	}
 	if merged.Longest < leastLongest || merged.Longest > mostLongest {
 		return merged, usagef("--longest-request %d: requests may be restricted to %d to %d bytes", merged.Longest, leastLongest, mostLongest)
 	}
@@ -179,7 +196,7 @@ func (s *settings) read(cmd *cobra.Command, file string) error {
 	}
 	for name, field := range map[string][2]*string{
 		"listen": {&s.Listen, &flags.Listen}, "socket": {&s.Socket, &flags.Socket}, "data": {&s.Data, &flags.Data},
-		"placements": {&s.Placements, &flags.Placements}, "node": {&s.Node, &flags.Node}, "hold": {&s.Hold, &flags.Hold}, "prefer": {&s.Prefer, &flags.Prefer}, "calibrate": {&s.Calibrate, &flags.Calibrate}, "lease": {&s.Lease, &flags.Lease}, "log-level": {&s.LogLevel, &flags.LogLevel},
+		"placements": {&s.Placements, &flags.Placements}, "node": {&s.Node, &flags.Node}, "site": {&s.Site, &flags.Site}, "hold": {&s.Hold, &flags.Hold}, "prefer": {&s.Prefer, &flags.Prefer}, "calibrate": {&s.Calibrate, &flags.Calibrate}, "lease": {&s.Lease, &flags.Lease}, "log-level": {&s.LogLevel, &flags.LogLevel},
 	} {
 		if cmd.Flags().Changed(name) {
 			*field[0] = *field[1]

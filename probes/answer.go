@@ -101,7 +101,7 @@ func (a *App) goroutines(ctx context.Context) translate.Goroutines {
 func (a *App) machine() translate.Node {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	return translate.Node{Token: a.node, Name: a.registry.config.Node}
+	return translate.Node{Token: a.node, Name: a.registry.config.Node, Site: a.registry.config.Site}
 }
 
 // targets returns the present processes of the application. With region it includes their

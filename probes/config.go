@@ -15,7 +15,10 @@ import (
 // Config connects the registry to the monitor and to the runtime of programs.
 type Config struct {
 	// Node is the name of the node to work on, as node_attach2 takes it.
-	Node    string
+	Node string
+	// Site is the name of the site that contains the node, "" if it is unknown. It is also
+	// the site's id in documents.
+	Site    string
 	Monitor Monitor
 	Runtime Runtime
 	// Journal is where the registry writes what the next gateway on the same data

@@ -48,7 +48,11 @@ func parseTargets(text string) (*application, error) {
 
 func (app *application) line(f []string) error {
 	if f[0] == "node" && len(f) == 3 {
-		app.node = translate.Node{Token: omis.Token(f[1]), Name: f[2]}
+		app.node.Token, app.node.Name = omis.Token(f[1]), f[2]
+		return nil
+	}
+	if f[0] == "site" && len(f) == 2 {
+		app.node.Site = f[1]
 		return nil
 	}
 	if f[0] == "process" && len(f) == 4 {
@@ -112,7 +116,7 @@ func newModule(path string) translate.Module {
 
 // config returns the configuration of a registry with an application and a tool.
 func (app *application) config(tool omis.Tool) probes.Config {
-	return probes.Config{Node: app.node.Name, Monitor: scripted{tool}, Runtime: app}
+	return probes.Config{Node: app.node.Name, Site: app.node.Site, Monitor: scripted{tool}, Runtime: app}
 }
 
 // scripted is a monitor with one tool.

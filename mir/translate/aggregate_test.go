@@ -68,7 +68,7 @@ func oneProcess(threads int) (*Targets, []omis.Token) {
 		tokens = append(tokens, omis.Token(fmt.Sprintf("t_%d", i+1)))
 		p.Threads = append(p.Threads, Thread{Token: tokens[i], Master: i == 0})
 	}
-	return &Targets{Node: Node{"n_1", "here"}, Processes: []Process{p}}, tokens
+	return &Targets{Node: Node{Token: "n_1", Name: "here"}, Processes: []Process{p}}, tokens
 }
 
 // TestStatisticsOfTimes checks that a document has the statistics of the measured durations,

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"slices"
 	"strings"
 
 	"mirador/mir"
@@ -148,10 +149,8 @@ func namesOf(region bool) string {
 
 // supports reports whether m can be measured for an entity of this kind.
 func (m Metric) supports(kind mir.EntityKind) bool {
-	for _, k := range m.Entities {
-		if k == kind {
-			return true
-		}
+	if kind == mir.Site { // of one node
+		kind = mir.Node
 	}
-	return kind == "" // the application as a whole
+	return kind == "" || slices.Contains(m.Entities, kind) // "": the application as a whole
 }

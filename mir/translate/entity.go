@@ -17,9 +17,9 @@ const (
 // entity is an innermost entity of a request: it has one value, or one for each entity that it
 // stands for. An id is a token, a symbol, or "" if the request names no entity of that kind.
 type entity struct {
-	kind                  mir.EntityKind // "" is the application as a whole
-	node, process, thread string
-	pos                   mir.Position
+	kind                        mir.EntityKind // "" is the application as a whole
+	site, node, process, thread string
+	pos                         mir.Position
 }
 
 // entities resolves the entities of a request, in the order of the request. If there are none,
@@ -28,7 +28,7 @@ type entity struct {
 func entities(es []mir.Entity, region bool, t *Targets) ([]entity, Errors) {
 	if len(es) == 0 {
 		if region {
-			return []entity{{kind: mir.Thread, node: string(t.Node.Token), process: current, thread: current}}, nil
+			return []entity{{kind: mir.Thread, site: t.Node.Site, node: string(t.Node.Token), process: current, thread: current}}, nil
 		}
 		return []entity{{}}, nil
 	}
@@ -40,13 +40,18 @@ func entities(es []mir.Entity, region bool, t *Targets) ([]entity, Errors) {
 }
 
 // assumed returns the entities that determine the layout of the measurement document. Where
-// MIR 4 assumes the question mark, it omits sites and communicators: they have no values.
-func assumed(es []mir.Entity, region bool) []mir.Entity {
+// MIR 4 assumes the question mark, it omits communicators, and the site if it is unknown: they
+// have no values.
+func assumed(es []mir.Entity, region bool, site string) []mir.Entity {
 	if len(es) > 0 || !region {
 		return es
 	}
 	inner := []mir.Entity{{Kind: mir.Process, ID: current, Children: []mir.Entity{{Kind: mir.Thread, ID: current}}}}
-	return []mir.Entity{{Kind: mir.Node, ID: current, Children: inner}}
+	all := []mir.Entity{{Kind: mir.Node, ID: current, Children: inner}}
+	if site != "" {
+		all = []mir.Entity{{Kind: mir.Site, ID: current, Children: all}}
+	}
+	return all
 }
 
 type walker struct {
@@ -64,6 +69,8 @@ func (w *walker) walk(e *mir.Entity, outer entity) {
 	here := outer
 	here.kind, here.pos = e.Kind, e.Pos
 	switch e.Kind {
+	case mir.Site:
+		here.site = w.targets.Node.Site // there is only one
 	case mir.Node:
 		here.node = e.ID
 		if !named(e.ID) {
@@ -85,8 +92,10 @@ func (w *walker) walk(e *mir.Entity, outer entity) {
 
 func (w *walker) check(e *mir.Entity, outer entity) *Error {
 	switch {
-	case e.Kind == mir.Site || e.Kind == mir.Communicator:
-		return Errorf(CannotBeDone, e.Pos, "a %s is not known here: there are nodes, processes and threads", e.Kind)
+	case e.Kind == mir.Communicator:
+		return Errorf(CannotBeDone, e.Pos, "no communicator %s: message-passing platforms (MPI, PVM) report communicators, and the processes of this application are observed as native programs; name processes instead", e.ID)
+	case e.Kind == mir.Site && w.targets.Node.Site == "":
+		return Errorf(CannotBeDone, e.Pos, "no site %s: this gateway was started without the name of its site (mirador serve --site NAME); leave \"site\" out", e.ID)
 	case e.ID == current && !w.region:
 		return Errorf(Invalid, e.Pos, "%s %q is the one that executes a code region, and the request has no codeRegion", e.Kind, current)
 	case e.ID == every || e.ID == current:
@@ -94,6 +103,10 @@ func (w *walker) check(e *mir.Entity, outer entity) *Error {
 	}
 	t := w.targets
 	switch e.Kind {
+	case mir.Site:
+		if e.ID == t.Node.Site {
+			return nil
+		}
 	case mir.Node:
 		if e.ID == string(t.Node.Token) || e.ID == t.Node.Name {
 			return nil

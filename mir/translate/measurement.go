@@ -83,7 +83,7 @@ func (p *Plan) statistic(vs []Value, metric int, f mir.Function) mir.Tuple {
 // available.
 func (p *Plan) tuple(i *Instance, s Stats, metric int, f mir.Function) mir.Tuple {
 	return mir.Tuple{
-		NodeID: i.Node, ProcessID: string(i.Process), ThreadID: string(i.Thread), Metric: metric,
+		SiteID: i.Site, NodeID: i.Node, ProcessID: string(i.Process), ThreadID: string(i.Thread), Metric: metric,
 		Value: s.text(f, p.Metrics[metric].unit()), Sample: s.sample(), Spread: s.spread(p.Percent),
 	}
 }

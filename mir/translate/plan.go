@@ -35,7 +35,7 @@ type Handles struct {
 // errors at once, as Errors.
 func Instrument(r *mir.InstrRequest, t *Targets) (*Plan, error) {
 	p := &Plan{
-		requested: assumed(r.Entities, r.Region != nil), Functions: r.Measuring.Functions(),
+		requested: assumed(r.Entities, r.Region != nil, t.Node.Site), Functions: r.Measuring.Functions(),
 		Fast: r.Fast, OneIn: r.OneIn, Percent: r.Percentiles,
 	}
 	var errs Errors

@@ -192,7 +192,7 @@ func (s Snapshot) listed(p Process, resolve Resolver, list Goroutines) (found []
 	return found, nil
 }
 
-// document puts the processes inside their node, whose id requests may use.
+// document puts the processes inside their node and its site, whose ids requests may use.
 func (s Snapshot) document(processes []mir.Entity) *mir.Snapshot {
 	if s.node.Token == "" { // unknown
 		return &mir.Snapshot{Entities: processes}
@@ -201,5 +201,12 @@ func (s Snapshot) document(processes []mir.Entity) *mir.Snapshot {
 	if s.named {
 		node.Name = s.node.Name
 	}
-	return &mir.Snapshot{Entities: []mir.Entity{node}}
+	if s.node.Site == "" {
+		return &mir.Snapshot{Entities: []mir.Entity{node}}
+	}
+	site := mir.Entity{Kind: mir.Site, ID: s.node.Site, Children: []mir.Entity{node}}
+	if s.named {
+		site.Name = s.node.Site
+	}
+	return &mir.Snapshot{Entities: []mir.Entity{site}}
 }

@@ -19,6 +19,7 @@ type Targets struct {
 type Node struct {
 	Token omis.Token
 	Name  string
+	Site  string // the site that contains it, "" if unknown; its name is also its id
 }
 
 // Process is a process of the application. Modules may be empty if the request names no
@@ -75,6 +76,10 @@ func (t *Targets) owner(thread string) *Process {
 func (t *Targets) ids(kind mir.EntityKind) []string {
 	var ids []string
 	switch kind {
+	case mir.Site:
+		if t.Node.Site != "" {
+			ids = append(ids, t.Node.Site)
+		}
 	case mir.Node:
 		ids = append(ids, string(t.Node.Token))
 	case mir.Process:

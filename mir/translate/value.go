@@ -10,6 +10,7 @@ import (
 // Instance is one entity with a value; a symbol of the request stands for several. Ids are
 // empty if the request names no entity of that kind.
 type Instance struct {
+	Site            string
 	Node            string // as spelled in the request
 	Process, Thread omis.Token
 
@@ -73,7 +74,7 @@ func (p *Plan) instances(e *entity, rd *reading) []Instance {
 	case mir.Thread:
 		return threads(e, rd)
 	}
-	return []Instance{{Node: e.node, level: e.kind}}
+	return []Instance{{Site: e.site, Node: e.node, level: e.kind}}
 }
 
 func (p *Plan) processes(e *entity, rd *reading) []Instance {
@@ -94,7 +95,7 @@ func (p *Plan) processes(e *entity, rd *reading) []Instance {
 	}
 	var found []Instance
 	for _, id := range sorted(ids) {
-		found = append(found, Instance{Node: e.node, Process: id, level: mir.Process, within: id})
+		found = append(found, Instance{Site: e.site, Node: e.node, Process: id, level: mir.Process, within: id})
 	}
 	return found
 }
@@ -108,7 +109,7 @@ func (p *Plan) placed(process omis.Token) bool {
 // lists a named thread in any case.
 func threads(e *entity, rd *reading) []Instance {
 	if named(e.thread) {
-		in := Instance{Node: e.node, Thread: omis.Token(e.thread), level: mir.Thread}
+		in := Instance{Site: e.site, Node: e.node, Thread: omis.Token(e.thread), level: mir.Thread}
 		if named(e.process) {
 			in.Process = omis.Token(e.process)
 		}
@@ -125,7 +126,7 @@ func threads(e *entity, rd *reading) []Instance {
 	for _, rs := range rows {
 		for i := range rs {
 			if r := &rs[i]; e.covers(r.process, r.thread) {
-				found = append(found, Instance{Node: e.node, Thread: r.thread, level: mir.Thread, within: r.process})
+				found = append(found, Instance{Site: e.site, Node: e.node, Thread: r.thread, level: mir.Thread, within: r.process})
 			}
 		}
 	}
