@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mirador/cli/client"
 	gateway "mirador/http"
+	"mirador/mir/client"
 )
 
 func newRun(g *globals) *cobra.Command {

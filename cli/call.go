@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"mirador/cli/client"
+	"mirador/mir/client"
 )
 
 // call sends one request to the gateway that the flags name.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"mirador/cli/client"
 	"mirador/mir"
+	"mirador/mir/client"
 	"mirador/omis/linux/subject"
 )
 
@@ -28,7 +28,7 @@ func TestThousandsOfRegions(t *testing.T) {
 		target.Line()
 	}
 	s.must(t, "", "attach", strconv.Itoa(target.PID))
-	c, err := client.New(client.Options{Place: client.Place{Socket: s.socket}})
+	c, err := client.New("unix:"+s.socket, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

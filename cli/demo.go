@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mirador/cli/client"
 	"mirador/mir"
+	"mirador/mir/client"
 )
 
 func newDemo(g *globals) *cobra.Command {
@@ -76,7 +76,7 @@ func demo(ctx context.Context, streams Streams, target, socket string, stay bool
 	// The demo prints documents only, so the log contains only warnings and errors.
 	s := settings{Listen: "off", Socket: socket, Data: filepath.Join(dir, "data"), Node: hostname(), Placements: placements, Hold: holdByRendezvous, Calibrate: calibrateWhenNeeded,
 		Longest: mir.RequestLimits().Bytes, level: slog.LevelWarn}
-	c, err := client.New(client.Options{Place: client.Place{Socket: socket}})
+	c, err := client.New("unix:"+socket, client.Options{})
 	if err != nil {
 		return err
 	}

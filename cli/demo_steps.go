@@ -13,10 +13,10 @@ import (
 	"syscall"
 	"time"
 
-	"mirador/cli/client"
 	"mirador/examples/targets/report"
 	gateway "mirador/http"
 	"mirador/mir"
+	"mirador/mir/client"
 	"mirador/omis"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mirador/cli/client"
 	gateway "mirador/http"
+	"mirador/mir/client"
 )
 
 func newCatalog(g *globals) *cobra.Command {

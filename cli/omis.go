@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mirador/cli/client"
+	"mirador/mir/client"
 	"mirador/omis"
 	"mirador/omis/host/prototype"
 	"mirador/omis/syntax"

@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"time"
 
-	"mirador/cli/client"
+	"mirador/mir/client"
 	"mirador/omis/syntax"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync"
 
-	"mirador/cli/client"
 	gateway "mirador/http"
+	"mirador/mir/client"
 	"mirador/omis"
 )
 

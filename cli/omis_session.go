@@ -8,7 +8,7 @@ import (
 	"iter"
 	"strings"
 
-	"mirador/cli/client"
+	"mirador/mir/client"
 )
 
 // interact reads requests line by line; on a terminal it uses an editor.

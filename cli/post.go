@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mirador/cli/client"
 	"mirador/mir"
+	"mirador/mir/client"
 )
 
 func newPost(g *globals) *cobra.Command {

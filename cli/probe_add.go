@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mirador/cli/client"
 	"mirador/mir"
+	"mirador/mir/client"
 )
 
 // probeOptions are the flags of "mirador probe add".

@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mirador/cli/client"
 	gateway "mirador/http"
 	"mirador/mir"
+	"mirador/mir/client"
 )
 
 func newProbeValue(g *globals) *cobra.Command {

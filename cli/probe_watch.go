@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"mirador/cli/client"
+	"mirador/mir/client"
 )
 
 func newProbeWatch(g *globals) *cobra.Command {

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"mirador/cli/client"
+	"mirador/mir/client"
 )
 
 // TestThousandsOfReplies enables thousands of requests at once and triggers them at once, before
@@ -17,7 +17,7 @@ func TestThousandsOfReplies(t *testing.T) {
 	const many = 3000
 	s := startServe(t, os.Geteuid())
 	_, w := startWitness(t)
-	c, err := client.New(client.Options{Place: client.Place{Socket: s.socket}})
+	c, err := client.New("unix:"+s.socket, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

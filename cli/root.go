@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mirador/cli/client"
+	"mirador/mir/client"
 )
 
 // Exit statuses, which scripts rely on.
@@ -80,13 +80,11 @@ type globals struct {
 }
 
 func (g *globals) connect() (*client.Client, error) {
-	place, err := client.FindPlace(g.gateway)
-	if err != nil {
+	c, err := client.New(g.gateway, g.options)
+	if errors.As(err, new(*client.AddressError)) {
 		return nil, usageError{err}
 	}
-	o := g.options
-	o.Place = place
-	return client.New(o)
+	return c, err
 }
 
 func newRoot(streams Streams) *cobra.Command {

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mirador/cli/client"
 	"mirador/cli/doctor"
 	gateway "mirador/http"
+	"mirador/mir/client"
 	"mirador/omis/place/kernel"
 	"mirador/probes/journal"
 )

@@ -20,9 +20,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mirador/cli/client"
 	gateway "mirador/http"
 	"mirador/mir"
+	"mirador/mir/client"
 	"mirador/omis/node"
 	"mirador/probes/deliver"
 )

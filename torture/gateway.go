@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"mirador/cli/client"
+	"mirador/mir/client"
 	"mirador/omis/host/proc"
 )
 
@@ -68,7 +68,7 @@ func (g *gateway) start() error {
 		g.cmd.Process.Kill()
 		return fmt.Errorf("the gateway does not start: %q, %v, %v", line, err, g.cmd.Wait())
 	}
-	g.client, err = client.New(client.Options{Place: client.Place{Socket: socket}})
+	g.client, err = client.New("unix:"+socket, client.Options{})
 	return err
 }
 

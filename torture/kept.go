@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"time"
 
-	"mirador/cli/client"
+	"mirador/mir/client"
 )
 
 // keptProbe is a probe that a document has requested before the test. After a kill the next gateway

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"mirador/cli/client"
+	"mirador/mir/client"
 	"mirador/omis"
 	"mirador/omis/syntax"
 )

@@ -16,9 +16,9 @@ import (
 	"strings"
 )
 
-// Options tell how to reach a gateway.
+// Options say whom to trust and how to prove who asks. The zero value is right for a gateway of
+// this user, and for one of root.
 type Options struct {
-	Place     Place
 	User      string // trusted user of the gateway besides root and this user: a name or a uid; "": MIRADOR_GATEWAY_USER
 	TokenFile string // for TCP; "": the token of DefaultData
 	CA        string // a file with the certificate authority of the gateway's certificate
@@ -34,18 +34,24 @@ type Client struct {
 	http  *http.Client
 }
 
-// New creates a client. It does not connect.
-func New(o Options) (*Client, error) {
-	c := &Client{place: o.Place, base: o.Place.URL}
+// New creates a client of the gateway at an address: unix:PATH or http(s)://HOST:PORT. If the
+// address is "", it uses MIRADOR_GATEWAY, else the default socket, as every command does. New
+// does not connect.
+func New(address string, o Options) (*Client, error) {
+	place, err := FindPlace(address)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{place: place, base: place.URL}
 	transport := &http.Transport{DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext}
-	if o.Place.Socket != "" {
+	if place.Socket != "" {
 		users, err := trusted(o.User)
 		if err != nil {
 			return nil, err
 		}
 		c.base = "http://mirador"
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return dialSocket(ctx, o.Place, users)
+			return dialSocket(ctx, place, users)
 		}
 	} else if err := c.secure(transport, o); err != nil {
 		return nil, err

@@ -70,7 +70,14 @@ func ParsePlace(text string) (Place, error) {
 	if strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") {
 		return Place{URL: strings.TrimRight(text, "/")}, nil
 	}
-	return Place{}, fmt.Errorf("%q is not a gateway: write unix:PATH or http(s)://HOST:PORT", text)
+	return Place{}, &AddressError{text}
+}
+
+// AddressError reports that a text is not the address of a gateway.
+type AddressError struct{ Text string }
+
+func (e *AddressError) Error() string {
+	return fmt.Sprintf("%q is not a gateway: write unix:PATH or http(s)://HOST:PORT", e.Text)
 }
 
 // FindPlace returns the place in the flag, or in MIRADOR_GATEWAY, or the default socket.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"mirador/cli/client"
 	gateway "mirador/http"
+	"mirador/mir/client"
 	"mirador/mir/conform"
 	"mirador/omis"
 )

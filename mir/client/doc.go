@@ -1,0 +1,2 @@
+// Package client finds a running gateway and sends requests to it. It starts no goroutines.
+package client
