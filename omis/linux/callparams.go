@@ -4,8 +4,9 @@ package linux
 
 import (
 	"fmt"
-	"os"
-	"strings"
+	"slices"
+
+	"golang.org/x/sys/unix"
 
 	"mirador/omis"
 	"mirador/omis/host/calls"
@@ -26,20 +27,14 @@ func callNumber(name string) (int, error) {
 	return c.Number, nil
 }
 
-// onSocket reports whether a watch means only calls on sockets. The kind of a descriptor can
-// be read where a call begins; where the call ends, the descriptor may be another file.
-func onSocket(w *node.Watch) (bool, error) {
-	_, socket := calls.Split(w.Name)
-	if socket && w.Event != node.EventSysCallStarted {
-		return false, omis.Errorf(omis.ParameterError, "%s: whether a call is on a socket is known where it begins, not where it ends", w.Name)
+// isOn reports whether a descriptor of a process refers to a file of a kind.
+func isOn(kind calls.FileKind, pid int, fd uint64) bool {
+	if kind == calls.AnyFile {
+		return true
 	}
-	return socket, nil
-}
-
-// isSocket reports whether a descriptor of a process is a socket.
-func isSocket(pid int, fd uint64) bool {
-	target, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", pid, uint32(fd)))
-	return err == nil && strings.HasPrefix(target, "socket:")
+	var s unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, fmt.Sprintf("/proc/%d/fd/%d", pid, uint32(fd)), unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE, &s)
+	return err == nil && slices.Contains(kind.Types(), uint32(s.Mode)&calls.TypeMask)
 }
 
 // callParams returns the parameters of the event of a system call.

@@ -253,9 +253,7 @@ func (n *Node) Watch(w node.Watch, handle func(*node.Hit)) (cancel func() error,
 		if set.call, err = callNumber(w.Name); err != nil {
 			return nil, err
 		}
-		if set.socket, err = onSocket(&w); err != nil {
-			return nil, err
-		}
+		_, set.file = calls.Split(w.Name)
 	default:
 		return nil, n.CanDetect(w.Event)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"mirador/omis"
+	"mirador/omis/host/calls"
 	"mirador/omis/node"
 )
 
@@ -25,11 +26,11 @@ type events struct {
 type watch struct {
 	node.Watch
 	handle func(*node.Hit)
-	number uint64 // numbers the watches in the order in which they were set
-	inner  bool   // internal: its handler needs the thread stopped by ptrace
-	over   bool   // it was removed; guarded by events.calls
-	call   int    // EventSysCall…: the number of the watched call, -1 for all
-	socket bool   // only such calls whose first argument is a socket
+	number uint64         // numbers the watches in the order in which they were set
+	inner  bool           // internal: its handler needs the thread stopped by ptrace
+	over   bool           // it was removed; guarded by events.calls
+	call   int            // EventSysCall…: the number of the watched call, -1 for all
+	file   calls.FileKind // only such calls whose first argument refers to such a file
 
 	library *libraryWatch // EventLibCall…
 }

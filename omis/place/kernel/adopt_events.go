@@ -57,7 +57,7 @@ func (a *adoption) listener(active code.Unit, r *persist.Listener, on *watched) 
 		}
 		l.program = append(l.program, program.Op{Do: s.Do, Value: s.Value, Load: s.Load, Clock: s.Clock, OneIn: s.OneIn, Store: a.stores[s.Store]})
 	}
-	l.code = code.Listener{Kind: r.Kind, Steps: resolve(l.program), Socket: r.Socket, Active: active}
+	l.code = code.Listener{Kind: r.Kind, Steps: resolve(l.program), File: r.File, Active: active}
 	for _, t := range r.Only {
 		l.code.Only = append(l.code.Only, code.Thread(t))
 	}

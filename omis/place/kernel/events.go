@@ -176,7 +176,7 @@ func (e *events) judge(pl *program.Placing) (point, error) {
 	case w.Name == "":
 		return point{w.Event, everyCall}, nil
 	}
-	if err := layout.CanSeeSockets(w); err != nil {
+	if err := layout.CanSeeFiles(w); err != nil {
 		return point{}, err
 	}
 	name, _ := calls.Split(w.Name)
@@ -231,8 +231,8 @@ func (e *events) prepare(what *program.Placing) (*listener, error) {
 			return nil, err
 		}
 	}
-	_, socket := calls.Split(w.Name)
-	if l := e.left.adoptListener(what, at, only, socket); l != nil {
+	_, file := calls.Split(w.Name)
+	if l := e.left.adoptListener(what, at, only, file); l != nil {
 		return l, nil
 	}
 	on, err := e.watch(w.Proc)
@@ -240,7 +240,7 @@ func (e *events) prepare(what *program.Placing) (*listener, error) {
 		return nil, err
 	}
 	l := &listener{events: e, on: on, point: at, program: what.Program}
-	l.code = code.Listener{Kind: at.kind, Steps: resolve(what.Program), Only: only, Socket: socket}
+	l.code = code.Listener{Kind: at.kind, Steps: resolve(what.Program), Only: only, File: file}
 	if l.code.Active, err = e.memory.slab.take(1); err != nil {
 		e.unwatch(on)
 		return nil, program.Refuse(err)

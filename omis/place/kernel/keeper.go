@@ -233,7 +233,7 @@ func (k *keeper) keepListener(l *listener) {
 	if k.state == nil || !lasts(l.program) {
 		return
 	}
-	r := persist.Listener{Watched: l.on.record.at, Kind: l.point.kind, Number: l.point.number, Socket: l.code.Socket}
+	r := persist.Listener{Watched: l.on.record.at, Kind: l.point.kind, Number: l.point.number, File: l.code.File}
 	for _, s := range l.code.Steps {
 		r.Steps = append(r.Steps, persist.ListenerStep{Do: s.Do, Value: s.Value, Load: s.Load, Clock: s.Clock, OneIn: s.OneIn, Store: s.Cell})
 	}

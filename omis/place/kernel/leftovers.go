@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"mirador/omis"
+	"mirador/omis/host/calls"
 	"mirador/omis/host/proc"
 	"mirador/omis/place/kernel/code"
 	"mirador/omis/program"
@@ -64,12 +65,12 @@ func (l *leftovers) remove(pl *placed) {
 }
 
 // adoptListener takes a listener that does the same as a requested program, nil if there is none.
-func (l *leftovers) adoptListener(what *program.Placing, at point, only []code.Thread, socket bool) *listener {
+func (l *leftovers) adoptListener(what *program.Placing, at point, only []code.Thread, file calls.FileKind) *listener {
 	if !lasts(what.Program) {
 		return nil
 	}
 	i := slices.IndexFunc(l.listeners, func(l *listener) bool {
-		return l.on.proc == what.Watch.Proc && l.point == at && l.code.Socket == socket && slices.Equal(l.program, what.Program) && slices.Equal(l.code.Only, only)
+		return l.on.proc == what.Watch.Proc && l.point == at && l.code.File == file && slices.Equal(l.program, what.Program) && slices.Equal(l.code.Only, only)
 	})
 	if i < 0 {
 		return nil

@@ -24,7 +24,7 @@ type Layout struct {
 	inIOWait                   int16 // the byte with the bit in_iowait, which is set while the thread waits for a disk
 	ioWaitBit                  int32
 	cpu                        cpuClock
-	sockets                    socketPath
+	files                      filePath
 
 	// nested reports that the monitor is in a pid namespace inside the machine's first one. dev and ino
 	// identify the namespace; the monitor knows threads by their numbers in it.
@@ -70,7 +70,7 @@ func FindLayout() (Layout, error) {
 		return l, err
 	}
 	l.cpu = findCPUClock(types, task)
-	l.sockets = findSocketPath(types)
+	l.files = findFilePath(types)
 	var st unix.Stat_t
 	if err := unix.Stat("/proc/self/ns/pid", &st); err != nil {
 		return l, fmt.Errorf("cannot find the pid namespace of the monitor: %w", err)

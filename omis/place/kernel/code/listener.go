@@ -8,6 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 
+	"mirador/omis/host/calls"
 	"mirador/omis/node"
 )
 
@@ -23,9 +24,9 @@ type Events struct {
 type Listener struct {
 	Kind   node.EventKind
 	Steps  []Step
-	Only   []Thread // empty: all threads
-	Socket bool     // only system calls on sockets
-	Active Unit     // its first word is 1 while hits count
+	Only   []Thread       // empty: all threads
+	File   calls.FileKind // only system calls on such files
+	Active Unit           // its first word is 1 while hits count
 }
 
 // AtCall assembles the program of a process for a system call, which runs all of these listeners.
@@ -53,9 +54,7 @@ func (e *Events) part(l *Listener, name string) asm.Instructions {
 		asm.JEq.Imm(asm.R1, 0, over),
 	}
 	code = append(code, l.filter(name, over)...)
-	if l.Socket {
-		code = append(code, e.Layout.onSocket(over)...)
-	}
+	code = append(code, e.Layout.onFile(l.File, name, over)...)
 	for i, s := range l.Steps {
 		code = append(code, a.step(s.Do, takesCPU(s.Op), s.Kind, i, fmt.Sprint(name, "step", i))...)
 	}

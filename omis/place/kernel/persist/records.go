@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/ebpf/link"
 
 	"mirador/omis"
+	"mirador/omis/host/calls"
 	"mirador/omis/node"
 	"mirador/omis/place/kernel/code"
 	"mirador/omis/program"
@@ -112,7 +113,7 @@ type Listener struct {
 	Number  int              `json:"number"`
 	Steps   []ListenerStep   `json:"steps"`
 	Only    []ListenerThread `json:"only,omitempty"`
-	Socket  bool             `json:"socket,omitempty"`
+	File    calls.FileKind   `json:"file,omitempty"`
 }
 
 // ListenerStep is one operation of a Listener.

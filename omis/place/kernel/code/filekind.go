@@ -7,27 +7,26 @@ import (
 
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
-	"golang.org/x/sys/unix"
 
-	"mirador/omis"
 	"mirador/omis/host/calls"
 	"mirador/omis/node"
 	"mirador/omis/program"
 )
 
-// A watch may be limited to system calls on sockets, as in write@socket. The program takes the first
-// argument of the call as a descriptor, and follows it through the tables of the process to the inode,
-// whose mode says what it is.
+// A watch may be limited to system calls on one kind of file, as in write@socket. The program takes the
+// first argument of the call as a descriptor, and follows it through the tables of the process to the inode,
+// whose mode has the type of the file. At the end of a call the registers still contain its arguments; if
+// another thread has closed the descriptor meanwhile, the call does not count.
 
-// socketPath has the offsets of the members on the way from task_struct to the mode of an inode.
-type socketPath struct {
+// filePath has the offsets of the members on the way from task_struct to the mode of an inode.
+type filePath struct {
 	why                         string // why they are not known, "" if they are
 	files, table, array, length int16
 	inode, mode                 int16
 }
 
-func findSocketPath(types *btf.Spec) socketPath {
-	var p socketPath
+func findFilePath(types *btf.Spec) filePath {
+	var p filePath
 	for _, m := range []struct {
 		to       *int16
 		of, name string
@@ -37,25 +36,20 @@ func findSocketPath(types *btf.Spec) socketPath {
 	} {
 		at, ok := offsetIn(types, m.of, m.name)
 		if !ok {
-			return socketPath{why: fmt.Sprintf("%s of this kernel has no %s in reach", m.of, m.name)}
+			return filePath{why: fmt.Sprintf("%s of this kernel has no %s in reach", m.of, m.name)}
 		}
 		*m.to = at
 	}
 	return p
 }
 
-// CanSeeSockets reports why a program cannot limit a watch to system calls on sockets, if the watch
+// CanSeeFiles reports why a program cannot limit a watch to system calls on a kind of file, if the watch
 // requires it.
-func (l *Layout) CanSeeSockets(w *node.Watch) error {
-	switch _, socket := calls.Split(w.Name); {
-	case !socket:
+func (l *Layout) CanSeeFiles(w *node.Watch) error {
+	if _, kind := calls.Split(w.Name); kind == calls.AnyFile || l.files.why == "" {
 		return nil
-	case w.Event != node.EventSysCallStarted:
-		return omis.Errorf(omis.ParameterError, "%s: that a call is on a socket can be told where it begins, not where it ends", w.Name)
-	case l.sockets.why != "":
-		return &program.Refusal{Why: "what a descriptor is cannot be told: " + l.sockets.why}
 	}
-	return nil
+	return &program.Refusal{Why: "what a descriptor is cannot be told: " + l.files.why}
 }
 
 // Stack offsets while a descriptor is followed. They overlap those of spots, which programs at events do
@@ -68,9 +62,13 @@ const (
 
 const regFirst = 14 * 8 // of pt_regs: the first argument of a system call
 
-// onSocket jumps to over unless the first argument of the system call is the descriptor of a socket.
-func (l *Layout) onSocket(over string) asm.Instructions {
-	p := &l.sockets
+// onFile jumps to over unless the first argument of the system call is the descriptor of a file of a kind.
+// Its label begins with name.
+func (l *Layout) onFile(kind calls.FileKind, name, over string) asm.Instructions {
+	if kind == calls.AnyFile {
+		return nil
+	}
+	p := &l.files
 	// follow loads a member into R3, from the struct whose address is in R3.
 	follow := func(offset int16, bytes int32, size asm.Size) asm.Instructions {
 		return asm.Instructions{
@@ -111,7 +109,9 @@ func (l *Layout) onSocket(over string) asm.Instructions {
 	code = append(code, asm.JEq.Imm(asm.R3, 0, over)) // the descriptor is closed
 	code = append(code, follow(p.inode, 8, asm.DWord)...)
 	code = append(code, follow(p.mode, 2, asm.Half)...)
-	return append(code,
-		asm.And.Imm(asm.R3, unix.S_IFMT),
-		asm.JNE.Imm(asm.R3, unix.S_IFSOCK, over))
+	code = append(code, asm.And.Imm(asm.R3, calls.TypeMask))
+	for _, t := range kind.Types() {
+		code = append(code, asm.JEq.Imm(asm.R3, int32(t), name+"file"))
+	}
+	return append(code, asm.Ja.Label(over), asm.Mov.Imm(asm.R0, 0).WithSymbol(name+"file"))
 }
