@@ -115,10 +115,7 @@ func (p *Plan) conditionalEvents(h Handles) []string {
 	}
 	var requests []string
 	for i, m := range p.eventMetrics() {
-		action := fmt.Sprintf("pa_counter_add([%s],1)", h.Events[i])
-		if m.source == betweenEvents {
-			action = call("pa_timer_start", h.Events[i])
-		}
+		action := m.action(h.Events[i])
 		for _, e := range m.begin {
 			requests = append(requests, e.on(threads)+" : "+action)
 		}
@@ -127,6 +124,17 @@ func (p *Plan) conditionalEvents(h Handles) []string {
 		}
 	}
 	return requests
+}
+
+// action returns the action at the events in begin.
+func (m Metric) action(object omis.Token) string {
+	switch {
+	case m.source == betweenEvents:
+		return call("pa_timer_start", object)
+	case m.amount:
+		return fmt.Sprintf("pa_counter_add_amount([%s],$par1)", object)
+	}
+	return fmt.Sprintf("pa_counter_add([%s],1)", object)
 }
 
 // sumRows reads the total time of all intervals from pa_timer_read.

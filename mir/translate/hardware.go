@@ -21,18 +21,5 @@ func unknown(name string) string {
 		return name + " is a counter of the processor, and the monitor reads none: it takes times by clocks (WC_TIME, CPU_TIME). " +
 			"perf stat -p PID reads them, where the processor shows them; whether it does, mirador doctor tells (perf, hardware counters)"
 	}
-	if slices.Contains(ofMIR(), name) {
-		return name + " is a metric of Table 1 of MIR that the monitor does not measure; on a region there are " + namesOf(true) + ", without one " + namesOf(false)
-	}
-	return "no metric " + name + nearMetrics(name) + "; on a region there are " + namesOf(true) + ", without one " + namesOf(false)
-}
-
-// ofMIR returns the metrics of Table 1 of MIR's report that are not in the catalog. Most of
-// them concern a Java virtual machine.
-func ofMIR() []string {
-	return []string{
-		"LOADED_CL_TOTAL", "LOADED_CL_CURR", "UNLOADED_CL", "COMP_TIME", "GC_COUNT", "GC_TIME", "HEAP_MEM_USAGE", "NON_HEAP_MEM_USAGE",
-		"NON_FINALIZED_OBJECTS", "DAEMON_THREAD_COUNT", "THREAD_WAITED_COUNT", "THREAD_WAITED_TIME",
-		"NET_BYTES_SEND", "NET_BLOCKED_SEND", "NET_BYTES_RECV", "NET_BLOCKED_RECV", "NET_INIT", "NET_END",
-	}
+	return "no metric " + name + nearMetrics(name) + "; GET /catalog lists the metrics"
 }

@@ -71,6 +71,10 @@ func metrics(r *mir.InstrRequest) ([]Metric, Errors) {
 			errs = append(errs, Errorf(CannotBeDone, asked.Pos, "%s", unknown(asked.Name)))
 			continue
 		}
+		if m.Unavailable != "" {
+			errs = append(errs, Errorf(CannotBeDone, asked.Pos, "%s cannot be measured: %s", m.Name, m.Unavailable))
+			continue
+		}
 		ms = append(ms, m)
 		errs = append(errs, m.suits(r, asked.Pos)...)
 	}
@@ -78,7 +82,7 @@ func metrics(r *mir.InstrRequest) ([]Metric, Errors) {
 	case r.Events > 0:
 		errs = append(errs, Errorf(CannotBeDone, place(r), "event traces cannot be recorded: MIR leaves their format open; ask for metrics"))
 	case len(r.Metrics) == 0:
-		errs = append(errs, Errorf(Invalid, place(r), "nothing to measure: add a metric; on a region there are %s, without one %s", namesOf(true), namesOf(false)))
+		errs = append(errs, Errorf(Invalid, place(r), "nothing to measure: add a metric, such as COUNT or WC_TIME on a region, or CPU_TIME; GET /catalog lists them"))
 	}
 	return ms, errs
 }
@@ -87,9 +91,9 @@ func metrics(r *mir.InstrRequest) ([]Metric, Errors) {
 func (m Metric) suits(r *mir.InstrRequest, pos mir.Position) Errors {
 	switch {
 	case m.Region && r.Region == nil:
-		return Errors{Errorf(CannotBeDone, pos, "%s is measured on a region: add a codeRegion; without one there are %s", m.Name, namesOf(false))}
+		return Errors{Errorf(CannotBeDone, pos, "%s is measured on a region: add a codeRegion", m.Name)}
 	case !m.Region && r.Region != nil:
-		return Errors{Errorf(CannotBeDone, pos, "%s is not measured on a region; on one there are %s", m.Name, namesOf(true))}
+		return Errors{Errorf(CannotBeDone, pos, "%s is not measured on a region; GET /catalog shows the metrics that are", m.Name)}
 	case m.times() && r.Region.From == "":
 		return Errors{Errorf(CannotBeDone, pos, "%s needs the beginning of the region: add \"from\"", m.Name)}
 	}

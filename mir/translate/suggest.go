@@ -28,7 +28,7 @@ func (s *suggestions) consider(limit int, text string, names ...string) {
 		far = min(far, syntax.Distance(s.name, name, limit))
 	}
 	if len(s.name) > 2 && strings.HasPrefix(names[0], s.name) {
-		far = 1
+		far = min(far, 1)
 	}
 	if c := (suggestion{text, far}); far <= limit && !slices.Contains(s.near, c) {
 		s.near = append(s.near, c)
@@ -65,9 +65,10 @@ func didYouMean(name string, t *Targets) string {
 
 // nearMetrics suggests metrics with similar names.
 func nearMetrics(name string) string {
+	_, name = splitSpace(name)
 	s := suggestions{name: strings.ToUpper(name)}
 	for _, m := range Catalog() {
-		s.consider(1+len(name)/3, m.Name, m.Name)
+		s.consider(1+len(name)/3, m.spelled(), m.Name)
 	}
 	return s.String()
 }

@@ -5,25 +5,55 @@ import (
 	"testing"
 )
 
-// TestUnknownMetrics checks the messages for misspelt metrics, and for metrics of MIR that are
-// not supported.
+// TestUnknownMetrics checks the messages for misspelt metrics: they name near ones, also in
+// other name spaces, and where to find all.
 func TestUnknownMetrics(t *testing.T) {
 	for name, want := range map[string]string{
-		"COUNTS":         "no metric COUNTS; did you mean COUNT?; on a region",
-		"NET_RECEIVE":    "no metric NET_RECEIVE; did you mean NET_RECV?; on a region",
-		"wc_time":        "no metric wc_time; did you mean WC_TIME",
-		"BLOCKED":        "; did you mean BLOCKED_COUNT or BLOCKED_TIME?; on a region",
-		"GC_TIME":        "GC_TIME is a metric of Table 1 of MIR that the monitor does not measure; on a region",
-		"NET_BYTES_SEND": "is a metric of Table 1 of MIR that the monitor does not measure",
-		"XYZZY":          "no metric XYZZY; on a region there are COUNT",
+		"COUNTS":              "no metric COUNTS; did you mean COUNT?; GET /catalog lists",
+		"NET_RECEIVE":         "no metric NET_RECEIVE; did you mean NET_RECV?; GET /catalog",
+		"wc_time":             "no metric wc_time; did you mean WC_TIME or",
+		"BLOCKED":             "; did you mean BLOCKED_COUNT or BLOCKED_TIME?; GET /catalog",
+		"mir:SYSCALL_COUNT":   "no metric mir:SYSCALL_COUNT; did you mean linux:SYSCALL_COUNT or",
+		"linux:IOWAIT_COUNTS": "no metric linux:IOWAIT_COUNTS; did you mean linux:IOWAIT_COUNT?",
+		"XYZZY":               "no metric XYZZY; GET /catalog lists the metrics",
 	} {
 		if got := unknown(name); !strings.Contains(got, want) {
 			t.Errorf("%s: %s, want %q", name, got, want)
 		}
 	}
-	for _, name := range ofMIR() {
-		if _, ok := metric(name, false); ok {
-			t.Errorf("%s is measured", name)
+}
+
+// TestNameSpaces checks that a name space selects the metrics of its provider.
+func TestNameSpaces(t *testing.T) {
+	for name, want := range map[string]string{
+		"WC_TIME": MIR, "mir:WC_TIME": MIR, "linux:WC_TIME": "",
+		"SYSCALL_TIME:futex": Linux, "linux:SYSCALL_TIME:futex": Linux, "mir:SYSCALL_TIME:futex": "",
+		"mpi:WC_TIME": "", "": "", "mir:": "",
+	} {
+		if m, _ := metric(name, true); m.Space != want {
+			t.Errorf("%s is in %q, want %q", name, m.Space, want)
 		}
 	}
 }
+
+// TestCatalogIsComplete checks that each row answers every question of a reader, and that the
+// metrics of Table 1 of MIR's report are there.
+func TestCatalogIsComplete(t *testing.T) {
+	known := make(map[string]bool)
+	for _, m := range Catalog() {
+		known[m.Space+":"+m.Name] = true
+		if m.Space == "" || m.Unit == "" || m.Kind == "" || len(m.Entities) == 0 || m.Doc == "" || m.Measured == "" || (m.Cost == "") != (m.Unavailable != "") {
+			t.Errorf("%+v", m)
+		}
+	}
+	for _, name := range tableOne {
+		if !known["mir:"+name] {
+			t.Errorf("the catalog has no %s", name)
+		}
+	}
+}
+
+// tableOne lists Table 1 of MIR's report.
+var tableOne = strings.Fields(`WC_TIME CPU_TIME LOADED_CL_TOTAL LOADED_CL_CURR UNLOADED_CL COMP_TIME GC_COUNT GC_TIME
+	NON_FINALIZED_OBJECTS THREAD_COUNT DAEMON_THREAD_COUNT BLOCKED_COUNT BLOCKED_TIME
+	NET_SEND NET_BYTES_SEND NET_RECV NET_BYTES_RECV NET_INIT NET_END`)

@@ -1,0 +1,52 @@
+package translate
+
+import "mirador/mir"
+
+var (
+	allEntities = []mir.EntityKind{mir.Node, mir.Process, mir.Thread}
+	ofProcesses = allEntities[:2]
+)
+
+// mirMetrics returns the metrics of Table 1 of MIR's report that native programs have, and
+// COUNT, which the text of MIR 8 names.
+func mirMetrics() []Metric {
+	return append(netMetrics(),
+		Metric{
+			Name: "BLOCKED_COUNT", Unit: "1", Kind: "counter", Entities: allEntities, source: fromEvents,
+			Doc:      "How often threads began to wait (for input, a lock, a time or each other) since the probe was activated or reset.",
+			Measured: "pa_counter_add when thread_has_blocked",
+			begin:    []event{{service: "thread_has_blocked"}},
+		},
+		Metric{
+			Name: "BLOCKED_TIME", Unit: "ms", Kind: "counter", Entities: allEntities, source: betweenEvents,
+			Doc:      "Total time that threads waited. A wait counts when it ends.",
+			Measured: "pa_timer_start when thread_has_blocked, pa_timer_stop when thread_has_been_unblocked",
+			begin:    []event{{service: "thread_has_blocked"}}, end: []event{{service: "thread_has_been_unblocked"}},
+		},
+		Metric{
+			Name: "COUNT", Unit: "1", Kind: "counter", Region: true, Entities: allEntities, source: fromCounter,
+			Doc:      "How often the region was executed since the probe was activated or reset.",
+			Measured: "pa_counter_add at the region's entry",
+		},
+		Metric{
+			Name: "CPU_TIME", Unit: "ms", Kind: "gauge", Entities: allEntities, source: fromCPU,
+			Doc:      "CPU time used since the start, user and system.",
+			Measured: "proc_get_info, thread_get_info: read from /proc, without stopping anything",
+		},
+		Metric{
+			Name: "CPU_TIME", Unit: "ms", Kind: "timer", Region: true, Entities: allEntities, source: fromCPUTimer,
+			Doc:      "CPU time of the thread from entering the region to leaving it, user and system, for the last execution, as for WC_TIME.",
+			Measured: "pa_timer_start and pa_timer_stop as for WC_TIME, with a timer of the clock cpu: in the kernel, or while the thread is held",
+		},
+		Metric{
+			Name: "THREAD_COUNT", Unit: "1", Kind: "gauge", Entities: ofProcesses, falls: true, source: fromThreads,
+			Doc:      "The current number of live threads.",
+			Measured: "thread_get_info: read from /proc, without stopping anything",
+		},
+		Metric{
+			Name: "WC_TIME", Unit: "ms", Kind: "timer", Region: true, Entities: allEntities, source: fromTimer,
+			Doc:      "Wall clock time from entering the region to leaving it, for the last execution. For processes and nodes, it is that of the thread that entered the region last.",
+			Measured: "pa_timer_start at the region's entry, pa_timer_stop at each of its exits",
+		},
+	)
+}
