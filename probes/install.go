@@ -37,11 +37,15 @@ func (a *App) install(ctx context.Context, plan *translate.Plan, p *Probe, r *mi
 
 func newInstalled(plan *translate.Plan, h translate.Handles, r *mir.InstrRequest) *installed {
 	w := &installed{plan: plan, handles: h, read: plan.Read(h), times: r.Measuring, budget: r.Budget}
-	if !plan.OnRegion() && !isUnscheduled(r.Measuring) {
+	if translate.Scheduled(r.Measuring) || asked(plan) {
 		w.samples = &samples{}
 	}
 	return w
 }
+
+// asked reports whether measurements of the plan happen when a VALUE or a delivery asks for
+// them, so that the values of earlier ones must be kept for its aggregates.
+func asked(plan *translate.Plan) bool { return !plan.OnRegion() && len(plan.Functions) > 0 }
 
 func (a *App) makeObjects(ctx context.Context, plan *translate.Plan) (translate.Handles, error) {
 	create := plan.Create()

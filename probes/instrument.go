@@ -123,7 +123,7 @@ func checkSettings(r *mir.InstrRequest) error {
 	if r.Measuring == nil && !r.Flush {
 		return failf(Invalid, "the instrreq asks for nothing: add a metric to measure, a measuring element to set defaults, or flush=\"true\"")
 	}
-	return collected(translate.CheckMeasuring(r.Measuring, false))
+	return collected(translate.CheckMeasuring(r.Measuring))
 }
 
 // plan translates a request for the present processes.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"mirador/mir"
+	"mirador/mir/translate"
 )
 
 // overlay returns earlier settings with the attributes of a measuring element; those that it
@@ -35,21 +36,24 @@ func overlay(under, over *mir.Measuring) *mir.Measuring {
 	return &m
 }
 
-// suited returns the measuring element of a request over the defaults. It ignores defaults that
-// would make the request invalid: an interval for a region, and delivery of each measurement for
-// a region or without an interval.
+// suited returns the measuring element of a request over the defaults. It omits defaults that
+// make no sense for the request: first the duration, then the interval, then the delivery of
+// each measurement.
 func suited(defaults *mir.Measuring, r *mir.InstrRequest) *mir.Measuring {
 	if defaults == nil {
 		return r.Measuring
 	}
-	d := *defaults
-	if r.Region != nil {
-		d.Interval, d.Duration = nil, nil
+	d, full := *defaults, *r
+	for _, omit := range []func(){
+		func() {}, func() { d.Duration = nil }, func() { d.Interval = nil }, func() { d.Delivery = nil },
+	} {
+		omit()
+		full.Measuring = overlay(&d, r.Measuring)
+		if translate.SuitsTimes(&full) {
+			return full.Measuring
+		}
 	}
-	if d.Delivery != nil && *d.Delivery < 0 && (r.Region != nil || isUnscheduled(overlay(&d, r.Measuring))) {
-		d.Delivery = nil
-	}
-	return overlay(&d, r.Measuring)
+	return r.Measuring
 }
 
 // interval returns the time between measurements, 0 if the probe does not measure at fixed
@@ -68,9 +72,6 @@ func duration(m *mir.Measuring) time.Duration {
 	}
 	return time.Duration(*m.Duration) * time.Millisecond
 }
-
-// isUnscheduled reports whether the probe measures only for VALUE.
-func isUnscheduled(m *mir.Measuring) bool { return interval(m) == 0 && duration(m) == 0 }
 
 // pace returns the time between deliveries: 0 for none, -1 for a delivery after each
 // measurement.

@@ -52,6 +52,11 @@ func (p *Probe) measure(ctx context.Context) (*installed, []translate.Value, err
 		return nil, nil, failf(NotFound, "%s has been removed", p.id)
 	}
 	if w.samples != nil {
+		if !translate.Scheduled(w.times) {
+			if err := p.measureNow(ctx, w, state); err != nil {
+				return nil, nil, err
+			}
+		}
 		if vs := w.samples.values(); len(vs) > 0 {
 			return w, vs, nil
 		}
@@ -62,6 +67,19 @@ func (p *Probe) measure(ctx context.Context) (*installed, []translate.Value, err
 	}
 	vs, err := p.ask(ctx, w)
 	return w, vs, err
+}
+
+// measureNow takes a measurement because its values are asked for, unless the probe is inactive.
+func (p *Probe) measureNow(ctx context.Context, w *installed, state State) error {
+	if state != Active && (!w.plan.OnEvents() || len(w.samples.values()) > 0) {
+		return nil
+	}
+	vs, err := p.query(ctx, w)
+	if err != nil {
+		return err
+	}
+	w.samples.add(w.plan.AtInstant(vs, false))
+	return p.keepSamples(w, false)
 }
 
 // ask reads the values from the monitor, and completes them with the last values of terminated

@@ -10,7 +10,7 @@ import (
 	"mirador/mir/translate"
 )
 
-// samples has the accumulated values of a probe that measures at fixed times.
+// samples has the accumulated values of a probe that measures at fixed times, or when asked.
 type samples struct {
 	mu    sync.Mutex
 	all   []translate.Value
@@ -95,7 +95,7 @@ func (p *Probe) recallSamples() (at time.Time) {
 
 // missed records in the probe's notice that there are no samples between two gateways.
 func (p *Probe) missed(since time.Time) {
-	if _, w := p.now(); w == nil || w.samples == nil {
+	if _, w := p.now(); w == nil || w.samples == nil || !translate.Scheduled(w.times) {
 		return
 	}
 	notice := "the gateway was killed: what was measured before is lost"

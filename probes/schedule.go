@@ -18,7 +18,7 @@ type schedule struct {
 func (p *Probe) startSchedule(w *installed) {
 	measure, send := interval(w.times), pace(w.times)
 	p.direct(w)
-	if w.samples == nil && send == 0 && w.budget == 0 {
+	if !translate.Scheduled(w.times) && send == 0 && w.budget == 0 {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -120,10 +120,10 @@ type sampling struct {
 
 // begin measures. It logs an error and continues: the next measurement may succeed.
 func (m *sampling) begin(ctx context.Context) {
-	if m.w.samples == nil {
+	if !translate.Scheduled(m.w.times) {
 		return
 	}
-	vs, err := m.probe.query(ctx, m.w) // without values of terminated processes
+	vs, err := m.measure(ctx)
 	switch {
 	case err != nil:
 		m.probe.complain(ctx, "cannot measure", err)
@@ -142,12 +142,18 @@ func (m *sampling) end(ctx context.Context) {
 	}
 	first := m.first
 	m.first, m.due = nil, nil
-	vs, err := m.probe.query(ctx, m.w)
+	vs, err := m.measure(ctx)
 	if err != nil {
 		m.probe.complain(ctx, "cannot measure", err)
 		return
 	}
 	m.add(ctx, translate.Difference(first, vs))
+}
+
+// measure returns the values at this instant, without those of terminated processes.
+func (m *sampling) measure(ctx context.Context) ([]translate.Value, error) {
+	vs, err := m.probe.query(ctx, m.w)
+	return m.w.plan.AtInstant(vs, m.lasts > 0), err
 }
 
 func (m *sampling) add(ctx context.Context, vs []translate.Value) {

@@ -19,7 +19,7 @@ func Accumulate(sum, vs []Value) []Value {
 // ended.
 func Keep(last, vs []Value) []Value {
 	for i := range vs {
-		if j := find(last, &vs[i]); j >= 0 && vs[i].Stats.N == 0 {
+		if j := find(last, &vs[i]); j >= 0 && vs[i].Stats.N == 0 && last[j].Stats.N > 0 {
 			vs[i].Stats = last[j].Stats
 		}
 	}

@@ -43,9 +43,7 @@ func Instrument(r *mir.InstrRequest, t *Targets) (*Plan, error) {
 	if len(errs) == 0 {
 		errs = append(p.sampling(r), p.spreading(r)...)
 	}
-	errs = append(errs, CheckMeasuring(r.Measuring, r.Region != nil)...)
-	errs = append(errs, checkEachTime(r)...)
-	errs = append(errs, p.checkDuration(r)...)
+	errs = append(errs, p.checkTimes(r)...)
 	found, wrong := entities(r.Entities, r.Region != nil, t)
 	errs = append(errs, wrong...)
 	p.entities, p.scopes = found, scopes(found, t)
@@ -113,65 +111,6 @@ func place(r *mir.InstrRequest) mir.Position {
 	}
 	return mir.Position{}
 }
-
-// CheckMeasuring checks the times of a request, or of the defaults for later requests;
-// defaults may be valid only for measurements without a region. Each error says what to do
-// instead.
-func CheckMeasuring(m *mir.Measuring, region bool) Errors {
-	if m == nil {
-		return nil
-	}
-	var errs Errors
-	refuse := func(format string, args ...any) {
-		errs = append(errs, Errorf(CannotBeDone, m.Pos, format, args...))
-	}
-	if set(m.Duration) && set(m.Interval) && *m.Duration > *m.Interval {
-		refuse("duration %d: it is longer than the interval of %d; the next measurement would begin before this one ends", *m.Duration, *m.Interval)
-	}
-	if region && set(m.Duration) {
-		refuse("duration %d: a region is measured from its beginning to its end; leave \"duration\" out", *m.Duration)
-	}
-	for _, ms := range []*int64{m.Interval, m.Delivery, m.Duration} {
-		if ms != nil && *ms > longest {
-			refuse("%d milliseconds are more than a year", *ms)
-		}
-	}
-	if region && set(m.Interval) {
-		refuse("interval %d: a region is measured when it is executed; leave \"interval\" out, \"delivery\" sends values in between", *m.Interval)
-	}
-	if region && m.Delivery != nil && *m.Delivery < 0 {
-		refuse("delivery -1: the executions of a region are not delivered one by one; give a time in milliseconds")
-	}
-	return errs
-}
-
-// checkEachTime refuses to deliver every measurement if measurements happen only for a VALUE
-// request. Defaults may ask for it: later requests may have an interval.
-func checkEachTime(r *mir.InstrRequest) Errors {
-	m := r.Measuring
-	if m == nil || r.Region != nil || m.Delivery == nil || *m.Delivery >= 0 || set(m.Interval) || set(m.Duration) {
-		return nil
-	}
-	return Errors{Errorf(CannotBeDone, m.Pos, "delivery -1: without an interval nothing is measured until a VALUE asks for it; add an interval or a duration, or give a delivery in milliseconds")}
-}
-
-// checkDuration refuses differences of levels, which may be negative.
-func (p *Plan) checkDuration(r *mir.InstrRequest) (errs Errors) {
-	if r.Measuring == nil || !set(r.Measuring.Duration) {
-		return nil
-	}
-	for i, m := range p.Metrics {
-		if m.falls {
-			errs = append(errs, Errorf(CannotBeDone, r.Metrics[i].Pos, "duration %d: %s is a level, which may fall; leave \"duration\" out, \"interval\" measures it repeatedly", *r.Measuring.Duration, m.Name))
-		}
-	}
-	return errs
-}
-
-// longest is a year in milliseconds.
-const longest = 365 * 24 * 3600 * 1000
-
-func set(ms *int64) bool { return ms != nil && *ms != 0 }
 
 // measurable checks that all metrics exist for an entity.
 func (p *Plan) measurable(e *entity) Errors {
@@ -266,7 +205,7 @@ func (p *Plan) Executions(vs []Value) int64 {
 	executed := make([]int64, len(p.Metrics))
 	for _, v := range vs {
 		if p.Metrics[v.Metric].source == fromCounter || p.Metrics[v.Metric].source == fromEvents {
-			executed[v.Metric] += int64(v.Stats.Sum.Lo)
+			executed[v.Metric] += int64(v.Stats.Last)
 		} else {
 			executed[v.Metric] += max(v.Stats.N, v.Stats.Sampled.Begun)
 		}

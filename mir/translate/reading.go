@@ -201,7 +201,7 @@ func threadRows(reply omis.Reply, i int) ([]row, error) {
 func (rd *reading) of(m Metric, i *Instance) Stats {
 	switch m.source {
 	case fromCounter:
-		return total(rd.counts, i, single(0))
+		return counted(total(rd.counts, i, single(0)).Last)
 	case fromTimer:
 		return merged(rd.timers, i)
 	case fromCPUTimer:

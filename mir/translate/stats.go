@@ -23,7 +23,23 @@ type Stats struct {
 
 	Sampled Sampled              `json:"-"` // if only some executions are timed
 	Spread  program.Distribution `json:"-"` // if percentiles are requested
+
+	zero bool // it is a count; if no value was measured, the count and the sum are 0
 }
+
+// counted returns the statistics of n executions, each of which has measured 1: what the count
+// is at its end minus what it is at its beginning (MIR 4). As the last value would always be 1,
+// it is the count itself.
+func counted(n uint64) Stats {
+	if n == 0 {
+		return Stats{zero: true}
+	}
+	all := program.Uint128{Lo: n}
+	return Stats{N: int64(n), Last: n, Min: 1, Max: 1, Sum: all, Squares: all}
+}
+
+// last returns the last value. ok is false if there is none.
+func (s *Stats) last() (v uint64, ok bool) { return s.Last, s.N > 0 || s.zero }
 
 // Add adds a value.
 func (s *Stats) Add(v uint64) { s.Merge(single(v)) }
@@ -38,6 +54,7 @@ func single(v uint64) Stats {
 func (s *Stats) Merge(o Stats) {
 	s.Sampled = s.Sampled.plus(o.Sampled)
 	s.Spread = joined(s.Spread, o.Spread)
+	s.zero = s.zero || o.zero
 	if o.N == 0 {
 		return
 	}
@@ -74,6 +91,9 @@ func (m Metric) unit() unit {
 // population variance, because every value was measured.
 func (s Stats) text(f mir.Function, u unit) string {
 	if s.N == 0 {
+		if s.zero && (f == mir.Last || f == mir.Sum) {
+			return u.exact(program.Uint128{})
+		}
 		return ""
 	}
 	n := float64(s.N)

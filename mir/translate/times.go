@@ -1,0 +1,114 @@
+package translate
+
+import (
+	"mirador/mir"
+)
+
+// A measuring element says when to measure (MIR 4): when the region is executed, at an
+// interval, or from one instant to another. Without any of these, a measurement happens when a
+// VALUE or a delivery asks for it.
+
+// CheckMeasuring checks the times of a request, or of the defaults for later requests. Each
+// error says what to do instead.
+func CheckMeasuring(m *mir.Measuring) Errors {
+	if m == nil {
+		return nil
+	}
+	var errs Errors
+	if set(m.Duration) && set(m.Interval) && *m.Duration > *m.Interval {
+		errs = append(errs, Errorf(CannotBeDone, m.Pos, "duration %d: it is longer than the interval of %d; the next measurement would begin before this one ends", *m.Duration, *m.Interval))
+	}
+	for _, ms := range []*int64{m.Interval, m.Delivery, m.Duration} {
+		if ms != nil && *ms > longest {
+			errs = append(errs, Errorf(CannotBeDone, m.Pos, "%d milliseconds are more than a year", *ms))
+		}
+	}
+	return errs
+}
+
+// longest is a year in milliseconds.
+const longest = 365 * 24 * 3600 * 1000
+
+func set(ms *int64) bool { return ms != nil && *ms != 0 }
+
+// Scheduled reports whether measurements happen at fixed times.
+func Scheduled(m *mir.Measuring) bool { return m != nil && (set(m.Interval) || set(m.Duration)) }
+
+// SuitsTimes reports whether the metrics of a request can be measured at the times that its
+// measuring element gives. Errors for other reasons do not matter.
+func SuitsTimes(r *mir.InstrRequest) bool {
+	p := &Plan{OneIn: r.OneIn, Percent: r.Percentiles}
+	for _, asked := range r.Metrics {
+		if m, ok := metric(asked.Name, r.Region != nil); ok {
+			p.Metrics = append(p.Metrics, m)
+		}
+	}
+	return len(p.Metrics) < len(r.Metrics) || len(p.checkTimes(r)) == 0
+}
+
+// checkTimes checks the times of a request for its metrics.
+func (p *Plan) checkTimes(r *mir.InstrRequest) Errors {
+	errs := CheckMeasuring(r.Measuring)
+	for _, wrong := range []*Error{p.checkEachTime(r), p.checkWholes(r)} {
+		if wrong != nil {
+			errs = append(errs, wrong)
+		}
+	}
+	return append(errs, p.checkDuration(r)...)
+}
+
+// checkEachTime refuses to deliver every measurement if measurements happen only for a VALUE
+// request. Defaults may ask for it: later requests may have an interval.
+func (p *Plan) checkEachTime(r *mir.InstrRequest) *Error {
+	m := r.Measuring
+	switch {
+	case m == nil || m.Delivery == nil || *m.Delivery >= 0 || Scheduled(m):
+		return nil
+	case r.Region != nil:
+		return Errorf(CannotBeDone, m.Pos, "delivery -1: the executions of a region are not delivered one by one; give a time in milliseconds")
+	}
+	return Errorf(CannotBeDone, m.Pos, "delivery -1: without an interval nothing is measured until a VALUE asks for it; add an interval or a duration, or give a delivery in milliseconds")
+}
+
+// checkWholes refuses what describes all executions of a region where the values are those at
+// fixed times.
+func (p *Plan) checkWholes(r *mir.InstrRequest) *Error {
+	if !Scheduled(r.Measuring) || len(p.Percent) == 0 && p.OneIn == 0 {
+		return nil
+	}
+	what := "sample"
+	if len(p.Percent) > 0 {
+		what = "percentiles"
+	}
+	return Errorf(CannotBeDone, r.Measuring.Pos, "%s: it describes all executions of the region, an interval or a duration only the values at certain times; leave one of them out", what)
+}
+
+// checkDuration refuses differences of levels, which may be negative.
+func (p *Plan) checkDuration(r *mir.InstrRequest) (errs Errors) {
+	if r.Measuring == nil || !set(r.Measuring.Duration) {
+		return nil
+	}
+	for i, m := range p.Metrics {
+		if m.falls {
+			errs = append(errs, Errorf(CannotBeDone, r.Metrics[i].Pos, "duration %d: %s is a level, which may fall; leave \"duration\" out, \"interval\" measures it repeatedly", *r.Measuring.Duration, m.Name))
+		}
+	}
+	return errs
+}
+
+// AtInstant returns the values of a measurement at an instant: the last value of each entity.
+// total takes the sum of all executions of a region instead. The difference of two such sums
+// is what the executions between two instants took.
+func (p *Plan) AtInstant(vs []Value, total bool) []Value {
+	for i := range vs {
+		s := &vs[i].Stats
+		switch v, ok := s.last(); {
+		case !ok:
+		case total && p.Metrics[vs[i].Metric].times():
+			*s = single(s.Sum.Lo)
+		default:
+			*s = single(v)
+		}
+	}
+	return vs
+}
