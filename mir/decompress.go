@@ -5,7 +5,7 @@ import "fmt"
 // Decompress returns the tuples of a measurement document. Each request has the ProbeID,
 // Metrics, Functions and Entities of the last request that defined a probe; the result has
 // the same values with the Tuples of the document. A value that the document does not
-// have is "". Decompress is the inverse of Compress, except that Compress drops the ids of
+// have is "". Decompress is the inverse of encoding a Measured, except that this drops the ids of
 // entities inside those that the request names.
 func Decompress(requests []Values, document *Measurement) ([]Values, error) {
 	if len(requests) == 1 && document.ProbeID == "" {
@@ -159,7 +159,7 @@ func (r *unfolding) inside(e *Entity, elements []Measurement, ids Tuple) error {
 	return nil
 }
 
-// contents returns the elements that an element around entities contains. Compress leaves
+// contents returns the elements that an element around entities contains. A Measured leaves
 // out the element around a single one: see nest.
 func contents(forest []Entity, m Measurement) []Measurement {
 	if len(m.Children) == 0 || m.identified() || len(forest) == 1 && !forest[0].symbolic() {

@@ -29,7 +29,7 @@ func TestDecompressWithoutEntities(t *testing.T) {
 				}
 			}
 		}
-		document := Compress([]Values{v})
+		document, written := compressed(t, v)
 		read, err := Decompress([]Values{v}, document)
 		if err != nil {
 			t.Fatal(err)
@@ -39,7 +39,6 @@ func TestDecompressWithoutEntities(t *testing.T) {
 			got[tuple.name()] = tuple.Value
 		}
 		if !maps.Equal(got, want) {
-			written, _ := Marshal(document)
 			t.Fatalf("%s\ngot  %v\nwant %v", written, got, want)
 		}
 	})
@@ -52,7 +51,8 @@ func TestDecompressStatistics(t *testing.T) {
 		{Function: 1, Value: "9", ProcessID: "p_1", ThreadID: "t_2"},
 		{Function: 2, Value: "5"},
 	}}
-	read, err := Decompress([]Values{v}, Compress([]Values{v}))
+	document, _ := compressed(t, v)
+	read, err := Decompress([]Values{v}, document)
 	if err != nil {
 		t.Fatal(err)
 	}

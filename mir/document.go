@@ -2,7 +2,7 @@
 // Instrumentation Requests), as Go values and as XML.
 //
 // A request is scanned (limits, no DTD, positions), validated against a schema, and decoded;
-// every error carries a position. A streaming encoder writes documents, and Compress builds
+// every error carries a position. A streaming encoder writes documents, and compresses
 // measurement documents by the rules of MIR 6.
 //
 // mir imports no C: the validator is an interface, which mir/xsd implements. Of this module it
@@ -237,7 +237,7 @@ type ExplainedRequest struct {
 type Errors struct{ Messages []string }
 
 // Measurement is an element of a measurement document (MIR 6), already sorted and compressed;
-// see Compress.
+// see Measured.
 type Measurement struct {
 	ProbeID, SiteID, NodeID, CommunicatorID, ProcessID, ThreadID string
 	Value                                                        string // a decimal; "" if the element has no value
@@ -271,6 +271,7 @@ func (*Snapshot) Root() string        { return "snapshot" }
 func (*Probe) Root() string           { return "probe" }
 func (*Errors) Root() string          { return "errors" }
 func (*Measurement) Root() string     { return "measurement" }
+func (*Measured) Root() string        { return measurementName }
 func (*Explain) Root() string         { return "explain" }
 
 // Defaults reports whether the request only sets defaults for later requests: it holds nothing

@@ -35,6 +35,8 @@ func (e Encoder) Encode(w io.Writer, d Document) error {
 		out.errors(d)
 	case *Measurement:
 		out.measurement(d)
+	case *Measured:
+		out.measured(d)
 	case *Explain:
 		out.explain(d)
 	default:

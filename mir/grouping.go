@@ -1,30 +1,51 @@
 package mir
 
 import (
-	"maps"
 	"slices"
+	"sort"
 )
 
-// grouping assigns the tuples of a probe to the entities of its request.
+// grouping writes the values of a probe without statistics, entity by entity. Its tuples are
+// sorted by index, so that nothing is copied.
 type grouping struct {
-	values *Values
-	forest []Entity
+	*compression
+	values      *Values
+	forest      []level
+	places      []*place
+	order       []int32 // indices of tuples: place by place, in each by requested ids, other ids and metric
+	ends        []int   // of each place in order
+	unrequested []int32 // indices of the tuples that no entity of the request asks for
 }
 
-// place is an entity of the request with the entities around it, and the tuples measured for
-// it.
-type place struct {
-	path []*Entity
-	held []Tuple
-	seen map[Tuple]bool // the tuples of held without values; nil while there are few
+// level is an entity of a request.
+type level struct {
+	rank     int // of its kind
+	symbolic bool
+	inside   []level
+	leaves   int
+	place    *place // of a leaf
+}
+
+// span is a part of order.
+type span struct{ from, to int }
+
+func newGrouping(c *compression, v *Values) *grouping {
+	g := &grouping{compression: c, values: v}
+	entities := v.Entities
+	if len(entities) == 0 {
+		entities = anyEntity()
+	}
+	g.forest = g.levels(entities, place{})
+	g.sort()
+	return g
 }
 
 // anyEntity replaces the entities of a request that names none: MIR 4 then assumes the
 // question mark at every level.
 func anyEntity() []Entity {
 	var inner []Entity
-	for _, kind := range slices.Backward(kinds()) {
-		inner = []Entity{{Kind: kind, ID: "?", Children: inner}}
+	for i := kindCount - 1; i >= 0; i-- {
+		inner = []Entity{{Kind: levels[i], ID: "?", Children: inner}}
 	}
 	return inner
 }
@@ -33,205 +54,199 @@ func anyEntity() []Entity {
 // contain the ids.
 func (e *Entity) symbolic() bool { return e.ID == "*" || e.ID == "?" }
 
-func (g *grouping) build() []Measurement {
-	places := leaves(g.forest, nil)
-	var unrequested []Measurement
-	for i := range g.values.Tuples {
-		t := &g.values.Tuples[i]
-		if p := placeOf(places, t); p != nil {
-			p.hold(t)
-		} else {
-			unrequested = append(unrequested, t.element())
-		}
-	}
-	own := make([][]Tuple, len(places))
-	for i, p := range places {
-		own[i] = p.held
-	}
-	return append(g.siblings(g.forest, own), unrequested...)
-}
-
-// leaves returns the innermost entities of a request, in its order.
-func leaves(forest []Entity, path []*Entity) []*place {
-	var found []*place
-	for i := range forest {
-		e := &forest[i]
-		here := append(slices.Clip(path), e)
+// levels converts entities, and appends their leaves to the places.
+func (g *grouping) levels(entities []Entity, around place) []level {
+	list := make([]level, len(entities))
+	for i := range entities {
+		e, l := &entities[i], &list[i]
+		l.rank, l.symbolic = e.Kind.rank(), e.symbolic()
+		here := around.with(e)
 		if len(e.Children) == 0 {
-			found = append(found, &place{path: here})
+			l.leaves, l.place = 1, here.complete()
+			g.places = append(g.places, l.place)
 			continue
 		}
-		found = append(found, leaves(e.Children, here)...)
-	}
-	return found
-}
-
-// placeOf returns the first place that takes a tuple and does not hold it yet; a request may
-// ask for a value twice. A tuple without ids, such as from a program without processes,
-// matches a symbol.
-func placeOf(places []*place, t *Tuple) *place {
-	for _, fits := range []func(*place, *Tuple) bool{(*place).takes, (*place).tolerates} {
-		for _, p := range places {
-			if fits(p, t) && !p.has(t) {
-				return p
-			}
+		l.inside = g.levels(e.Children, here)
+		for j := range l.inside {
+			l.leaves += l.inside[j].leaves
 		}
 	}
-	return nil
+	return list
 }
 
-// takes reports whether a tuple was measured for exactly the entities that the place names.
-func (p *place) takes(t *Tuple) bool {
-	for _, e := range p.path {
-		if *t.id(e.Kind) == "" {
-			return false
-		}
+// spans returns the parts of order of all places.
+func (g *grouping) spans() []span {
+	all := make([]span, len(g.places))
+	from := 0
+	for i, to := range g.ends {
+		all[i] = span{from, to}
+		from = to
 	}
-	innermost := p.path[len(p.path)-1].Kind
-	for _, kind := range kinds()[innermost.rank()+1:] {
-		if *t.id(kind) != "" {
-			return false
-		}
-	}
-	return p.tolerates(t)
+	return all
 }
 
-// tolerates reports whether a tuple does not contradict the place.
-func (p *place) tolerates(t *Tuple) bool {
-	for _, e := range p.path {
-		if !e.symbolic() && *t.id(e.Kind) != e.ID {
-			return false
-		}
-	}
-	return true
-}
+func (g *grouping) tuple(i int) *Tuple { return &g.values.Tuples[g.order[i]] }
 
-func (p *place) has(t *Tuple) bool {
-	if p.seen != nil {
-		return p.seen[t.valueless()]
-	}
-	return slices.ContainsFunc(p.held, func(h Tuple) bool { return h.valueless() == t.valueless() })
-}
+// id returns the id of a kind, by its rank, of the tuple at a position in order.
+func (g *grouping) id(i int, rank int) string { return *g.tuple(i).at(rank) }
 
-// hold adds a tuple. Most places hold few tuples, so the map is built only when there are
-// more.
-func (p *place) hold(t *Tuple) {
-	const few = 8
-	p.held = append(p.held, *t)
-	if len(p.held) == few {
-		p.seen = make(map[Tuple]bool, 2*few)
-		for i := range p.held {
-			p.seen[p.held[i].valueless()] = true
-		}
-	} else if p.seen != nil {
-		p.seen[t.valueless()] = true
-	}
-}
-
-func (t *Tuple) valueless() Tuple {
-	bare := *t
-	bare.Value, bare.Sample, bare.Spread = "", nil, nil
-	return bare
-}
-
-// siblings returns the elements for entities at the same level. own has the tuples of each of
-// their leaves.
-func (g *grouping) siblings(forest []Entity, own [][]Tuple) []Measurement {
-	var elements []Measurement
+// siblings writes the elements for entities at the same level. own has the tuples of each of
+// their leaves. The ids around are for a single element.
+func (g *grouping) siblings(forest []level, own []span, around ids) {
 	for i := range forest {
-		e := &forest[i]
-		n := count(e)
-		if e.symbolic() {
-			elements = append(elements, g.symbol(e, own[:n])...)
+		l := &forest[i]
+		if l.symbolic {
+			g.symbol(l, own[:l.leaves], around)
 		} else {
-			elements = append(elements, g.named(e, own[:n]))
+			g.named(l, own[:l.leaves], around)
 		}
-		own = own[n:]
+		own = own[l.leaves:]
 	}
-	return elements
 }
 
-// count returns the number of leaves of an entity.
-func count(e *Entity) int {
-	if len(e.Children) == 0 {
-		return 1
+// named writes the element at a named entity's position.
+func (g *grouping) named(l *level, own []span, around ids) {
+	if l.place != nil && g.countRows(own[0]) == 1 {
+		g.rows(l, own[0], around)
+		return
 	}
-	n := 0
-	for i := range e.Children {
-		n += count(&e.Children[i])
+	n := g.open(around)
+	g.inside(l, own, ids{})
+	g.close(n)
+}
+
+// symbol writes the elements for * or ?: one for each id, in numeric order.
+func (g *grouping) symbol(l *level, own []span, around ids) {
+	rest, part := append([]span(nil), own...), make([]span, len(own))
+	for g.take(l.rank, rest, part) {
+		id := g.firstID(l.rank, part)
+		if id == "" { // null: no id to merge by
+			g.inside(l, part, around)
+			continue
+		}
+		with := around
+		with[1+l.rank] = id
+		g.nest(g.countInside(l, part), with, func(around ids) { g.inside(l, part, around) })
+	}
+}
+
+// take moves the tuples with the lowest id of a kind from rest to part. It reports false if
+// there are no tuples.
+func (g *grouping) take(rank int, rest, part []span) bool {
+	least, any := "", false
+	for _, s := range rest {
+		if s.from == s.to {
+			continue
+		}
+		if id := g.id(s.from, rank); !any || compareIDs(id, least) < 0 {
+			least, any = id, true
+		}
+	}
+	for i := range rest {
+		s := &rest[i]
+		from := s.from
+		for s.from < s.to && g.id(s.from, rank) == least {
+			s.from++
+		}
+		part[i] = span{from, s.from}
+	}
+	return any
+}
+
+// firstID returns the id of a kind of the first tuple.
+func (g *grouping) firstID(rank int, own []span) string {
+	for _, s := range own {
+		if s.from < s.to {
+			return g.id(s.from, rank)
+		}
+	}
+	return ""
+}
+
+// inside writes the elements below an entity: its children's elements, or its values.
+func (g *grouping) inside(l *level, own []span, around ids) {
+	if l.place != nil {
+		g.rows(l, own[0], around)
+		return
+	}
+	g.siblings(l.inside, own, around)
+}
+
+// rows writes the values of one entity, metric by metric (MIR 6, rule 2). Tuples that differ
+// in ids that the request does not ask for get separate rows.
+func (g *grouping) rows(l *level, s span, around ids) {
+	for {
+		next := s.from
+		for metric := range g.values.Metrics {
+			var value Tuple
+			if next < s.to && g.tuple(next).Metric == metric && g.alike(l, s.from, next) {
+				value = *g.tuple(next)
+				next++
+			}
+			g.leaf(around, &value)
+		}
+		if s.from = next; s.from == s.to {
+			return
+		}
+	}
+}
+
+// alike reports whether two tuples of a place have the same ids.
+func (g *grouping) alike(l *level, i, j int) bool {
+	if i == j {
+		return true
+	}
+	return l.place.compare(g.tuple(i), g.tuple(j)) == 0
+}
+
+// count returns the number of the elements that siblings writes; 2 means several.
+func (g *grouping) count(forest []level, own []span) (n int) {
+	for i := range forest {
+		l := &forest[i]
+		if l.symbolic {
+			n += g.countSymbol(l, own[:l.leaves])
+		} else {
+			n++
+		}
+		if n > 1 {
+			return 2
+		}
+		own = own[l.leaves:]
 	}
 	return n
 }
 
-// named returns the element at a named entity's position.
-func (g *grouping) named(e *Entity, own [][]Tuple) Measurement {
-	inside := g.inside(e, own)
-	if len(e.Children) == 0 && len(inside) == 1 {
-		return inside[0]
+func (g *grouping) countInside(l *level, own []span) int {
+	if l.place != nil {
+		return g.countRows(own[0])
 	}
-	return Measurement{Children: inside}
+	return g.count(l.inside, own)
 }
 
-// symbol returns the elements for * or ?: one for each id, in numeric order.
-func (g *grouping) symbol(e *Entity, own [][]Tuple) []Measurement {
-	var elements []Measurement
-	byID := split(own, e.Kind)
-	for _, id := range slices.SortedFunc(maps.Keys(byID), compareIDs) {
-		inside := g.inside(e, byID[id])
-		if id == "" { // null: no id to merge by
-			elements = append(elements, inside...)
+// countRows counts the values of one entity. With one metric, tuples differ in other ids.
+func (g *grouping) countRows(s span) int {
+	if g.values.Metrics != 1 {
+		return g.values.Metrics
+	}
+	return max(1, s.to-s.from)
+}
+
+// countSymbol counts the ids, and the elements inside of the entity without an id.
+func (g *grouping) countSymbol(l *level, own []span) (n int) {
+	null, first := make([]span, len(own)), ""
+	for i, s := range own {
+		from := s.from + sort.Search(s.to-s.from, func(i int) bool { return g.id(s.from+i, l.rank) != "" })
+		null[i] = span{s.from, from}
+		if from == s.to {
 			continue
 		}
-		around := Measurement{}
-		*around.id(e.Kind) = id
-		elements = append(elements, nest(inside, around)...)
-	}
-	return elements
-}
-
-// split divides the tuples of leaves by their id at a level.
-func split(own [][]Tuple, kind EntityKind) map[string][][]Tuple {
-	byID := map[string][][]Tuple{}
-	for leaf, tuples := range own {
-		for _, t := range tuples {
-			id := *t.id(kind)
-			if byID[id] == nil {
-				byID[id] = make([][]Tuple, len(own))
-			}
-			byID[id][leaf] = append(byID[id][leaf], t)
+		if id := g.id(from, l.rank); first != "" && id != first || g.id(s.to-1, l.rank) != id {
+			return 2
 		}
+		first, n = g.id(from, l.rank), 1
 	}
-	return byID
-}
-
-// inside returns the elements below an entity: its children's elements, or its values.
-func (g *grouping) inside(e *Entity, own [][]Tuple) []Measurement {
-	if len(e.Children) == 0 {
-		return g.rows(own[0])
+	if slices.ContainsFunc(null, func(s span) bool { return s.from < s.to }) {
+		n += g.countInside(l, null)
 	}
-	return g.siblings(e.Children, own)
-}
-
-// rows returns the values of one entity, metric by metric (MIR 6, rule 2). Tuples that differ
-// in ids that the request does not ask for get separate rows.
-func (g *grouping) rows(held []Tuple) []Measurement {
-	metrics := g.values.Metrics
-	rows := make([]Measurement, metrics, max(metrics, len(held)))
-	began := map[Tuple]int{}
-	for _, t := range held {
-		if t.Metric < 0 || t.Metric >= metrics {
-			continue
-		}
-		ids := t.valueless()
-		ids.Metric, ids.Function = 0, 0
-		row, ok := began[ids]
-		if !ok {
-			row = len(began) * metrics
-			began[ids] = row
-			rows = append(rows, make([]Measurement, max(0, row+metrics-len(rows)))...)
-		}
-		m := &rows[row+t.Metric]
-		m.Value, m.Sample, m.Spread = t.Value, t.Sample, t.Spread
-	}
-	return rows
+	return n
 }

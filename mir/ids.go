@@ -1,9 +1,6 @@
 package mir
 
-import (
-	"cmp"
-	"slices"
-)
+import "cmp"
 
 // compareIDs compares ids by the numbers in them: t_2 precedes t_10.
 func compareIDs(a, b string) int {
@@ -30,10 +27,9 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 // leadingRun splits off the longest prefix of text that consists only of digits or only of
 // other characters.
 func leadingRun(text string) (run, rest string) {
-	digits := isDigit(text[0])
-	i := slices.IndexFunc([]byte(text), func(c byte) bool { return isDigit(c) != digits })
-	if i < 0 {
-		return text, ""
+	i := 1
+	for digits := isDigit(text[0]); i < len(text) && isDigit(text[i]) == digits; {
+		i++
 	}
 	return text[:i], text[i:]
 }

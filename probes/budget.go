@@ -78,10 +78,12 @@ func (p *Probe) announce(ctx context.Context, notice string) {
 	if p.outlet.Empty() {
 		return
 	}
-	last := &mir.Measurement{ProbeID: p.id}
-	if r, err := p.reading(ctx); err == nil {
-		last = translate.Document([]translate.Reading{r})
+	r, err := p.reading(ctx)
+	if err != nil {
+		p.outlet.Send(&mir.Measurement{ProbeID: p.id, Notice: notice})
+		return
 	}
+	last := translate.Document([]translate.Reading{r})
 	last.Notice = notice
 	p.outlet.Send(last)
 }

@@ -214,7 +214,7 @@ func (p *Probe) swap(state State, w *installed, next mir.InstrRequest) {
 
 // measurement returns a measurement document as a mir.Document, so that a nil pointer does not
 // become a document that is not nil.
-func measurement(m *mir.Measurement, err error) (mir.Document, error) {
+func measurement(m *mir.Measured, err error) (mir.Document, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // values answers VALUE for some probes, in the order of the request.
-func (a *App) values(ctx context.Context, ps []addressed) (*mir.Measurement, error) {
+func (a *App) values(ctx context.Context, ps []addressed) (*mir.Measured, error) {
 	var all []translate.Reading
 	var errs Errors
 	for _, p := range ps {
@@ -26,7 +26,7 @@ func (a *App) values(ctx context.Context, ps []addressed) (*mir.Measurement, err
 }
 
 // Value returns the present value of the probe as a measurement document.
-func (p *Probe) Value(ctx context.Context) (*mir.Measurement, error) {
+func (p *Probe) Value(ctx context.Context) (*mir.Measured, error) {
 	return p.app.values(ctx, []addressed{{Probe: p}})
 }
 

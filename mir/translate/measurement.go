@@ -10,12 +10,12 @@ type Reading struct {
 }
 
 // Document converts readings to a measurement document (MIR 6).
-func Document(rs []Reading) *mir.Measurement {
+func Document(rs []Reading) *mir.Measured {
 	all := make([]mir.Values, len(rs))
 	for i := range rs {
 		all[i] = rs[i].Tuples()
 	}
-	return mir.Compress(all)
+	return &mir.Measured{Probes: all}
 }
 
 // Tuples converts a reading to the tuples of its measurement document.

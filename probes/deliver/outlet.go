@@ -13,7 +13,7 @@ import (
 // does so in a goroutine of its own, and drops documents that it has no room for.
 type Destination interface {
 	// Send takes a document, which the destination must not change.
-	Send(*mir.Measurement)
+	Send(mir.Document)
 	// Close is the last call.
 	Close()
 }
@@ -105,7 +105,7 @@ func (o *Outlet) isRead() bool {
 }
 
 // Send sends a document to all destinations and readers.
-func (o *Outlet) Send(m *mir.Measurement) {
+func (o *Outlet) Send(m mir.Document) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, d := range o.destinations {

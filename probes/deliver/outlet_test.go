@@ -18,8 +18,8 @@ type taken struct {
 	closed int
 }
 
-func (d *taken) Send(m *mir.Measurement) { d.ids = append(d.ids, m.ProbeID) }
-func (d *taken) Close()                  { d.closed++ }
+func (d *taken) Send(m mir.Document) { d.ids = append(d.ids, m.(*mir.Measurement).ProbeID) }
+func (d *taken) Close()              { d.closed++ }
 
 // read returns the waiting documents of a stream with the losses before them, the id of the
 // last event, and whether the stream is open.
@@ -30,7 +30,7 @@ func read(events <-chan Event) (ids []string, last uint64, open bool) {
 			if !more {
 				return ids, last, false
 			}
-			id := e.Document.ProbeID
+			id := e.Document.(*mir.Measurement).ProbeID
 			if e.Lost != 0 {
 				id = fmt.Sprintf("%s after %d", id, e.Lost)
 			}

@@ -59,7 +59,7 @@ type record struct {
 const mostWaiting = 1000
 
 // Send implements Destination. It writes the document to the journal.
-func (q *queue) Send(m *mir.Measurement) {
+func (q *queue) Send(m mir.Document) {
 	text, err := mir.Marshal(m)
 	text = bytes.TrimSpace(text)
 	q.mu.Lock()

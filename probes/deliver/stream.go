@@ -8,9 +8,9 @@ import (
 
 // Event is a document of a stream.
 type Event struct {
-	ID       uint64 // ascends by one from document to document
-	Lost     int    // documents of the stream that its reader missed before this one; Unknown: some
-	Document *mir.Measurement
+	ID       uint64       // ascends by one from document to document
+	Lost     int          // documents of the stream that its reader missed before this one; Unknown: some
+	Document mir.Document // a measurement
 }
 
 // Unknown is the value of Event.Lost after a restart of the gateway, or a long absence.

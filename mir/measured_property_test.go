@@ -3,44 +3,83 @@ package mir
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 )
 
-// TestCompressIsReversible checks that a reader who knows the requests recovers the tuples.
-func TestCompressIsReversible(t *testing.T) {
+// TestMeasuredIsReversible checks that a reader who knows the requests recovers the tuples.
+func TestMeasuredIsReversible(t *testing.T) {
+	rapid.Check(t, reversible)
+}
+
+// FuzzMeasured is the same for fuzzing.
+func FuzzMeasured(f *testing.F) { f.Fuzz(rapid.MakeFuzz(reversible)) }
+
+func reversible(t *rapid.T) {
+	probes := make([]Values, rapid.IntRange(1, 3).Draw(t, "probes"))
+	for i := range probes {
+		probes[i] = measured(t, fmt.Sprintf("probe_%d", i))
+	}
+	document, written := compressed(t, probes...)
+	singleLevels(t, document)
+	read, err := Decompress(probes, document)
+	if err != nil {
+		t.Fatalf("%s: %v", written, err)
+	}
+	for i := range probes {
+		got := map[string]string{}
+		for _, tuple := range read[i].Tuples {
+			got[tuple.name()] = tuple.Value
+		}
+		if want := expected(&probes[i]); !maps.Equal(got, want) {
+			t.Fatalf("%s\ngot  %v\nwant %v", written, got, want)
+		}
+	}
+}
+
+// TestKeysSortLikeIDs checks that tuples with keys are sorted as without, and that the same
+// ones are found to be equal.
+func TestKeysSortLikeIDs(t *testing.T) {
+	texts := []string{"", "t_0", "t_9", "t_10", "t_123456789012345678"}
 	rapid.Check(t, func(t *rapid.T) {
-		probes := make([]Values, rapid.IntRange(1, 3).Draw(t, "probes"))
-		for i := range probes {
-			probes[i] = measured(t, fmt.Sprintf("probe_%d", i))
+		p := place{}.with(&Entity{Kind: Thread, ID: "*"}).complete()
+		tuples, order := make([]Tuple, 2*few), make([]int32, 2*few)
+		for i := range tuples {
+			tuples[i] = Tuple{ProcessID: rapid.SampledFrom([]string{"", "p1", "p2"}).Draw(t, "process"), ThreadID: rapid.SampledFrom(texts).Draw(t, "thread"), Metric: rapid.IntRange(0, 2).Draw(t, "metric")}
+			order[i] = int32(i)
 		}
-		document := Compress(probes)
-		written, err := Marshal(document)
-		if err != nil {
-			t.Fatal(err)
+		keys := p.keys(tuples, order)
+		if keys == nil {
+			t.Fatal("there are no keys")
 		}
-		singleLevels(t, document)
-		read, err := Decompress(probes, document)
-		if err != nil {
-			t.Fatalf("%s: %v", written, err)
-		}
-		for i := range probes {
-			got := map[string]string{}
-			for _, tuple := range read[i].Tuples {
-				got[tuple.name()] = tuple.Value
-			}
-			if want := expected(&probes[i]); !maps.Equal(got, want) {
-				t.Fatalf("%s\ngot  %v\nwant %v", written, got, want)
-			}
+		byKeys := slices.Clone(order)
+		equal := fmt.Sprint(arrangeByKeys(byKeys, keys))
+		if same := fmt.Sprint(p.arrangeByIDs(tuples, order)); same != equal || !slices.Equal(order, byKeys) {
+			t.Fatalf("by keys %v, equal are %s; by ids %v, equal are %s", byKeys, equal, order, same)
 		}
 	})
 }
 
-// TestCompressKeepsStatistics checks that the leaves are the statistics in the request's
+func TestNoKeys(t *testing.T) {
+	p := place{}.complete()
+	for _, id := range []string{"t", "t_01", "u_1", "t_1234567890123456789"} {
+		tuples, order := make([]Tuple, few), make([]int32, few)
+		for i := range tuples {
+			tuples[i].ThreadID, order[i] = fmt.Sprint("t_", i), int32(i)
+		}
+		tuples[few/2].ThreadID = id
+		if p.keys(tuples, order) != nil {
+			t.Errorf("there are keys with an id %s", id)
+		}
+	}
+}
+
+// TestMeasuredKeepsStatistics checks that the leaves are the statistics in the request's
 // order, and that the elements around them carry their ids.
-func TestCompressKeepsStatistics(t *testing.T) {
+func TestMeasuredKeepsStatistics(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := Values{Metrics: rapid.IntRange(1, 3).Draw(t, "metrics"), Functions: rapid.IntRange(1, 4).Draw(t, "functions")}
 		var want []string
@@ -54,13 +93,26 @@ func TestCompressKeepsStatistics(t *testing.T) {
 			want = append(want, tuple.ProcessID+"/"+tuple.ThreadID+"="+tuple.Value)
 		}
 		v.Tuples = rapid.Permutation(v.Tuples).Draw(t, "order")
-		document := Compress([]Values{v})
+		document, _ := compressed(t, v)
 		singleLevels(t, document)
 		got := flat(document, "", "")
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Fatalf("got %v, want %v", got, want)
 		}
 	})
+}
+
+// compressed writes the document of some values, and reads it.
+func compressed(t interface{ Fatalf(string, ...any) }, probes ...Values) (document *Measurement, text []byte) {
+	text, err := Marshal(&Measured{Probes: probes})
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	read, err := Decode(text, ReplyLimits())
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return read.(*Measurement), text
 }
 
 // singleLevels checks MIR 6, rule 3: a merged element has "only the attribute k".

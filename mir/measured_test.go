@@ -174,10 +174,10 @@ func named(kind EntityKind, id string, children ...Entity) Entity {
 	return Entity{Kind: kind, ID: id, Children: children}
 }
 
-func TestCompress(t *testing.T) {
+func TestMeasured(t *testing.T) {
 	for _, test := range compressions {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := Marshal(Compress(test.probes))
+			got, err := Marshal(&Measured{Probes: test.probes})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,0 +1,114 @@
+package mir
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// place is an innermost entity of a request, with the entities around it.
+type place struct {
+	shape
+	ids    ids   // of the named entities
+	sorted []int // the ranks of the entities' kinds, then all others
+}
+
+// shape has bits for the kinds of the entities that a place names, and of those that it has
+// a symbol for.
+type shape struct{ named, symbolic uint8 }
+
+func (s shape) all() uint8 { return s.named | s.symbolic }
+
+// with returns the place of an entity inside the entity that p describes.
+func (p place) with(e *Entity) place {
+	rank := e.Kind.rank()
+	p.sorted = append(slices.Clip(p.sorted), rank)
+	if e.symbolic() {
+		p.symbolic |= 1 << rank
+		return p
+	}
+	p.named |= 1 << rank
+	p.ids[1+rank] = e.ID
+	return p
+}
+
+// complete adds the kinds that the request does not name.
+func (p place) complete() *place {
+	for rank := range levels {
+		if p.all()&(1<<rank) == 0 {
+			p.sorted = append(p.sorted, rank)
+		}
+	}
+	return &p
+}
+
+// compare compares the ids of tuples that belong to the place.
+func (p *place) compare(a, b *Tuple) int {
+	for _, rank := range p.sorted {
+		if x, y := *a.at(rank), *b.at(rank); x != y {
+			return compareIDs(x, y)
+		}
+	}
+	return 0
+}
+
+// finder finds the places for tuples. A request may have many places, but these have few
+// shapes.
+type finder struct {
+	shapes []shape
+	places []map[ids][]int32 // for each shape, by the ids of the named entities
+	found  []int32           // a buffer
+}
+
+func newFinder(places []*place) *finder {
+	f := &finder{}
+	for i, p := range places {
+		at := slices.Index(f.shapes, p.shape)
+		if at < 0 {
+			at = len(f.shapes)
+			f.shapes, f.places = append(f.shapes, p.shape), append(f.places, make(map[ids][]int32))
+		}
+		f.places[at][p.ids] = append(f.places[at][p.ids], int32(i))
+	}
+	return f
+}
+
+// nth returns the nth place for a tuple: those that name or have a symbol for exactly its
+// ids, then those that it does not contradict, such as a symbol for an entity that the tuple
+// has no id of, as in a program without processes. It returns -1 if there are not so many. The
+// nth of equal tuples has the nth place, since a request may ask for a value twice.
+func (f *finder) nth(t *Tuple, n int) int32 {
+	f.found = f.found[:0]
+	for _, exactly := range []bool{true, false} {
+		before := len(f.found)
+		for i, s := range f.shapes {
+			if s.fits(t) == exactly {
+				f.found = append(f.found, f.places[i][t.named(s)]...)
+			}
+		}
+		if slices.Sort(f.found[before:]); n < len(f.found) {
+			return f.found[n]
+		}
+	}
+	return -1
+}
+
+// fits reports whether a tuple has ids of all entities of the shape, and none inside these.
+func (s shape) fits(t *Tuple) bool {
+	var has uint8
+	for rank := range levels {
+		if *t.at(rank) != "" {
+			has |= 1 << rank
+		}
+	}
+	return has&s.all() == s.all() && bits.Len8(has) <= bits.Len8(s.all())
+}
+
+// named returns the ids of the kinds that a shape names.
+func (t *Tuple) named(s shape) (key ids) {
+	for rank := range levels {
+		if s.named&(1<<rank) != 0 {
+			key[1+rank] = *t.at(rank)
+		}
+	}
+	return key
+}
