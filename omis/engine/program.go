@@ -35,8 +35,9 @@ func (c *csr) Compile(in *placing.Process) ([]placing.Step, error) {
 		}
 		for _, token := range tokensOf(s.args[s.subject]) {
 			cell, _ := t.cell(token.Token())
+			var source service.Cell
 			if timed, ok := cell.(service.Clocked); ok {
-				op.Clock = timed.Clock()
+				op.Clock, source = timed.Clock(), timed.Source()
 			}
 			if sampled, ok := cell.(service.Sampled); ok {
 				op.OneIn = sampled.OneIn()
@@ -45,7 +46,7 @@ func (c *csr) Compile(in *placing.Process) ([]placing.Step, error) {
 			if traced, ok := cell.(service.Traced); ok {
 				op.Room = traced.Room()
 			}
-			list = append(list, placing.Step{Op: op, Cell: cell})
+			list = append(list, placing.Step{Op: op, Cell: cell, Source: source})
 		}
 	}
 	return list, nil

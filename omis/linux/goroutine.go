@@ -139,6 +139,8 @@ func (n *Node) CanTime(p omis.ProcID, addr uint64, clock program.Clock) error {
 		return omis.Errorf(omis.UnsupportedService, "the function in Go at %#x cannot be timed, because goroutines cannot be distinguished: %v", addr, r.Unknown)
 	case clock == program.ClockCPU:
 		return program.NoGoroutineCPU()
+	case !clock.IsElapsed():
+		return program.NoGoroutineClock()
 	}
 	return nil
 }

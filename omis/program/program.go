@@ -19,23 +19,9 @@ const (
 	OpStart                      // open an interval of the thread
 	OpStop                       // close the interval that was opened at the same place of the stack
 	OpTrace                      // append a record with Op.Mark and the step's value to the thread's trace
+	OpTake                       // measure the present value of the clock, as if an interval had begun when it was 0
 
 	Operations = iota + 1 // the size of an array indexed by Operation
-)
-
-// Clock selects the time that a program takes, and how inline programs read it. Other
-// placements have only one way to read the elapsed time.
-type Clock uint8
-
-const (
-	// ClockOrdered waits for the preceding instructions to complete: an interval contains
-	// all it encloses and nothing that comes before.
-	ClockOrdered Clock = iota
-	// ClockFast does not wait: it costs half as much, and an interval may or may not
-	// include some tens of instructions at both ends.
-	ClockFast
-	// ClockCPU takes the processor time of the thread instead of the elapsed time.
-	ClockCPU
 )
 
 // Op is one step of a program.
@@ -44,12 +30,15 @@ type Op struct {
 	Value int64 // OpAdd, OpTrace: the step's value, unless Load takes it from the event
 	Load  Load  // OpAdd, OpTrace
 	Mark  int32 // OpTrace
-	Clock Clock // OpStart, OpStop
+	Clock Clock // OpStart, OpStop, OpTake
+	// Source is the store whose row of the thread ClockCell reads. It belongs to the same
+	// placement and process as the program.
+	Source Store
 	// OneIn is the number of intervals that a thread begins for each one that is timed; 1
 	// or less times all. It applies to OpStart, and to OpStop of the same store, which
 	// ignores an occurrence for which no interval was opened.
 	OneIn int64
-	// Histogram reports that the store has the kind StoreHistograms; OpStart and OpStop.
+	// Histogram reports that the store has the kind StoreHistograms; OpStart, OpStop and OpTake.
 	Histogram bool
 	// Room is the number of newest records kept for a thread; OpTrace, constant for a
 	// store.
@@ -57,15 +46,18 @@ type Op struct {
 	Store Store // the store to change, of the process in which the program runs
 }
 
-// Times reports whether op opens or closes intervals.
-func (op Op) Times() bool { return op.Do == OpStart || op.Do == OpStop }
+// Times reports whether op opens, closes or measures intervals.
+func (op Op) Times() bool { return op.Do == OpStart || op.Do == OpStop || op.Do == OpTake }
+
+// Measures reports whether op measures an interval.
+func (op Op) Measures() bool { return op.Do == OpStop || op.Do == OpTake }
 
 // Program is a list of steps.
 type Program []Op
 
 // FillsHistogram reports whether p counts intervals in the buckets of a histogram.
 func (p Program) FillsHistogram() bool {
-	return slices.ContainsFunc(p, func(op Op) bool { return op.Do == OpStop && op.Histogram })
+	return slices.ContainsFunc(p, func(op Op) bool { return op.Measures() && op.Histogram })
 }
 
 // Traces reports whether p appends records.
@@ -124,6 +116,13 @@ type Placed interface {
 	Lingers() bool
 }
 
+// SourceReader is the capability of a Placer to run programs with ClockCell, and to read
+// the stores of its programs at once: Store.Rows waits for no thread, so that the goroutine
+// that owns a process may call it.
+type SourceReader interface {
+	ReadsSources() bool
+}
+
 // Drainer is the capability of a Placer to make threads leave removed programs that
 // linger. It does not wait for the threads.
 type Drainer interface {
@@ -165,7 +164,7 @@ type StoreKind uint8
 
 const (
 	StoreSums       StoreKind = iota + 1 // OpAdd
-	StoreIntervals                       // OpStart, OpStop
+	StoreIntervals                       // OpStart, OpStop, OpTake
 	StoreTraces                          // OpTrace; such a Store is a Trail
 	StoreHistograms                      // as StoreIntervals, with the distribution of their durations: a HistogramStore
 
@@ -215,10 +214,10 @@ type Row struct {
 	Intervals       // StoreIntervals, StoreHistograms
 }
 
-// Intervals summarises the intervals of one thread, in nanoseconds. Sums are exact.
+// Intervals summarises the intervals of one thread, in the unit of their clock. Sums are exact.
 type Intervals struct {
 	Count      int64
-	Unfinished int64 // begun, then left by an exception or a longjmp, or dropped for lack of memory
+	Unfinished int64 // begun, then left by an exception or a longjmp, dropped for lack of memory, or ended when the clock showed less than at the beginning
 	Open       int64 // begun, not ended yet
 	Skipped    int64 // begun but not sampled; whether they have ended is unknown
 	Last       uint64

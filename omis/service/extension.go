@@ -97,6 +97,15 @@ type Breaker interface {
 type Clocked interface {
 	Cell
 	Clock() program.Clock
+	// Source returns the cell that program.ClockCell reads; nil for other clocks.
+	Source() Cell
+}
+
+// Sourced is a Cell that may be the source of others.
+type Sourced interface {
+	Cell
+	// IsSource reports whether it is the source of a cell.
+	IsSource() bool
 }
 
 // Sampled is a Cell that times only some of its intervals.
@@ -129,6 +138,15 @@ type Ended struct {
 type Store interface {
 	Rows() ([]Row, error)
 	Reset() error
+}
+
+// RowReader is a Store that returns the row of one thread as programs see it, without the
+// corrections that Rows makes. It is only for stores of placements that are a
+// program.SourceReader, and does not wait.
+type RowReader interface {
+	Store
+	// RowOf returns the row of a thread; it is empty if the thread has none.
+	RowOf(thread omis.Token) (program.Row, error)
 }
 
 // Trail is a Store of a Traced cell; see program.Trail.

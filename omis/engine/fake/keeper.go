@@ -15,7 +15,7 @@ import (
 func (p *Placer) Kill() (*Placer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	next := &Placer{Node: p.Node, name: p.name, Refuse: p.Refuse, Started: p.Started}
+	next := &Placer{Node: p.Node, name: p.name, Refuse: p.Refuse, Started: p.Started, Blind: p.Blind}
 	kept := make(map[program.Store]*store)
 	for _, s := range p.stores {
 		if s.key != "" {
@@ -35,6 +35,12 @@ func (p *Placer) Kill() (*Placer, error) {
 		pl.cancel = func() error { return nil }
 		left := &placed{placer: next, watch: pl.watch, active: pl.active, gone: pl.gone, orphan: true}
 		for _, op := range pl.steps {
+			if op.Source != nil {
+				if kept[op.Source] == nil {
+					break
+				}
+				op.Source = kept[op.Source]
+			}
 			if s := kept[op.Store]; s != nil {
 				op.Store = s
 				left.steps = append(left.steps, op)

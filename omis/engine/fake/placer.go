@@ -45,6 +45,8 @@ type Placer struct {
 	// Refuse and RefuseProgram return an error for programs that cannot be placed.
 	Refuse        func(node.Watch) error
 	RefuseProgram func(program.Placing) error
+	// Blind reports that programs cannot read sources: the result of ReadsSources is false.
+	Blind bool
 	// Costly reports that inactive programs cost time: the result of RestsFree is false.
 	Costly bool
 	// Unreadable returns an error for stores that cannot be read.
@@ -61,7 +63,13 @@ type Placer struct {
 	asked   map[omis.ProcID]bool // the processes for which Recall was called
 }
 
-var _ program.Keeper = (*Placer)(nil)
+var (
+	_ program.Keeper       = (*Placer)(nil)
+	_ program.SourceReader = (*Placer)(nil)
+)
+
+// ReadsSources implements program.SourceReader.
+func (p *Placer) ReadsSources() bool { return !p.Blind }
 
 // Standing returns the number of programs that were placed and not removed, Placed the number
 // of all programs that were ever placed.
@@ -335,26 +343,45 @@ func (s *store) do(op program.Op, h *node.Hit) {
 			r.Skipped++
 			break
 		}
-		r.open = append(r.open, openInterval{h.SP, h.Time})
+		r.open = append(r.open, openInterval{h.SP, shows(op, h)})
 	case program.OpStop:
 		i := slices.IndexFunc(r.open, func(o openInterval) bool { return o.sp == h.SP })
 		if i < 0 {
 			return
 		}
-		ns := uint64(h.Time - r.open[i].from)
 		r.Unfinished += int64(len(r.open) - i - 1)
+		length := shows(op, h) - r.open[i].from
 		r.open = r.open[:i]
-		if r.Count == 0 || ns < r.Min {
-			r.Min = ns
+		if length < 0 {
+			r.Unfinished++
+			break
 		}
-		r.Count, r.Last, r.Max = r.Count+1, ns, max(r.Max, ns)
-		r.Sum.Lo += ns
-		r.Squares.Lo += ns * ns
-		if s.kind == program.StoreHistograms {
-			r.counts[program.BucketOf(ns)]++
-		}
+		r.measured(uint64(length), s.kind)
+	case program.OpTake:
+		r.measured(uint64(shows(op, h)), s.kind)
 	}
 	r.Open = int64(len(r.open))
+}
+
+func (r *storeRow) measured(length uint64, kind program.StoreKind) {
+	if r.Count == 0 || length < r.Min {
+		r.Min = length
+	}
+	r.Count, r.Last, r.Max = r.Count+1, length, max(r.Max, length)
+	r.Sum.Lo += length
+	r.Squares.Lo += length * length
+	if kind == program.StoreHistograms {
+		r.counts[program.BucketOf(length)]++
+	}
+}
+
+// shows returns what the clock of a step shows for the thread of a hit.
+func shows(op program.Op, h *node.Hit) int64 {
+	if op.Source == nil {
+		return h.Time
+	}
+	r := op.Source.(*store).row(h.TID)
+	return r.Value + int64(r.Sum.Lo)
 }
 
 func (s *store) row(tid int) *storeRow {

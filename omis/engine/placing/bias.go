@@ -21,7 +21,7 @@ type edge struct {
 func (in *inPlace) edges(p program.Program) {
 	v := in.Verdict()
 	for i, op := range p {
-		if op.Times() {
+		if op.Times() && op.Clock.IsTime() {
 			f := in.feeds[i]
 			f.mu.Lock()
 			f.edges[edge{op.Do, v.Name, v.Kind}] = true

@@ -136,6 +136,8 @@ func (x *Placing) trap(s *Subscription) (err error) {
 	for cell := range s.Request.Owner.Changes() {
 		x.inMemory(cell)
 	}
+	x.evictReaders(s.Request, s.Proc, len(s.Proc.machine().Can.Placers))
+	x.evictBlind(s.Request, s.Proc)
 	x.MakeWay(s.Request, s.Proc)
 	if s.Request.Times {
 		s.Proc.machine().Calibrate(omis.Trap) // so that its measurements can be corrected from the beginning

@@ -17,16 +17,17 @@ import (
 // inPlace is a request's program in a process.
 type inPlace struct {
 	program.Placed
-	proc   *Process
-	placer program.Placer
-	level  int // index of the placement among those of the node
-	feeds  []*feed
-	count  count // of its executions
-	times  bool  // it opens or closes intervals
+	proc    *Process
+	placer  program.Placer
+	level   int     // index of the placement among those of the node
+	feeds   []*feed // of its steps
+	sources []*feed // that it reads
+	count   count   // of its executions
+	times   bool    // it opens or closes intervals
 }
 
 func (in *inPlace) release() {
-	for _, f := range in.feeds {
+	for _, f := range slices.Concat(in.feeds, in.sources) {
 		f.release()
 	}
 }
@@ -55,6 +56,7 @@ func (x *Placing) unplace(list ...*Subscription) {
 	for _, s := range list {
 		s.Request.addSpent(s)
 		s.Proc.crowd(s, -1)
+		s.Proc.tie(s.placed, -1)
 		x.giveUp(s.placed)
 		s.placed = nil
 		delete(s.Proc.programs, s.Request)

@@ -121,8 +121,9 @@ type Owner interface {
 // Step is an operation of a program, with the cell that it changes. In a request that is only explained, the
 // cell may be nil.
 type Step struct {
-	Op   program.Op
-	Cell service.Cell
+	Op     program.Op
+	Cell   service.Cell
+	Source service.Cell // that program.ClockCell reads; nil for other clocks
 }
 
 // Target is a process that an event is defined for, with the threads or queues that it is limited to.

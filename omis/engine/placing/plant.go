@@ -4,8 +4,10 @@ import (
 	"maps"
 	"slices"
 
+	"mirador/omis"
 	"mirador/omis/node"
 	"mirador/omis/program"
+	"mirador/omis/service"
 )
 
 // All functions of this file want the lock held by their caller.
@@ -58,6 +60,7 @@ func (x *Placing) findPlaces(p *Process, list []*candidate) {
 		}
 		return err != nil
 	}
+	readersLast(list)
 	list = slices.DeleteFunc(list, func(k *candidate) bool { return check(k, k.compile(x)) })
 	list = slices.DeleteFunc(list, func(k *candidate) bool { return check(k, p.Host.InTheWay(k.Request, nil)) })
 	bonds := x.bonds(p, list)
@@ -65,7 +68,7 @@ func (x *Placing) findPlaces(p *Process, list []*candidate) {
 	still := &stillness{x: x, Proc: p}
 	defer still.end()
 	for level, placer := range placers {
-		r := &round{x: x, level: level, placer: placer, bonds: at(level, bonds), still: still}
+		r := &round{x: x, level: level, placer: placer, bonds: at(level, bonds), all: bonds, still: still}
 		bonds = append(bonds, r.run()...)
 	}
 	last := &round{x: x, level: len(placers), bonds: at(len(placers), bonds), still: still}
@@ -95,20 +98,30 @@ func (x *Placing) execute(k *candidate) {
 	}
 }
 
-// canTime reports why the request cannot measure time at its event.
+// canTime reports why the monitor cannot measure for the request at its event.
 func (k *candidate) canTime() error {
-	w := k.Request.Watch
-	t := k.Proc.machine().Can.TimingChecker
-	if t == nil || !k.Request.Times || w.Event != node.EventReachedAddr {
+	c := k.Request
+	if !c.Times {
 		return nil
 	}
-	clock := program.ClockOrdered
-	for _, s := range k.steps {
-		if s.Op.Times() && s.Op.Clock == program.ClockCPU {
-			clock = program.ClockCPU
+	clocks := map[program.Clock]bool{program.ClockOrdered: true}
+	for _, cell := range c.Owner.Intervals() {
+		if timed, ok := cell.(service.Clocked); ok {
+			clocks[timed.Clock()] = true
 		}
 	}
-	return t.CanTime(k.Proc.id(), w.Addr, clock)
+	t := k.Proc.machine().Can.TimingChecker
+	for _, clock := range slices.Sorted(maps.Keys(clocks)) {
+		if t != nil && c.Watch.Event == node.EventReachedAddr {
+			if err := t.CanTime(k.Proc.id(), c.Watch.Addr, clock); err != nil {
+				return err
+			}
+		}
+		if clock.IsOfTask() {
+			return omis.Errorf(omis.UnsupportedService, "%s; %s", program.NotHeld, reasons(k.refused))
+		}
+	}
+	return c.canRead(k.Proc)
 }
 
 // observe records that a request is executed in a process.
@@ -127,7 +140,10 @@ type round struct {
 	level  int
 	placer program.Placer
 	bonds  []*bond
+	all    []*bond // with those of other placements
 	still  *stillness
+
+	changing map[service.Cell][]*Request // see changers
 }
 
 // run places the bonds that the placement does not refuse. If it refuses one request of a bond, the whole
@@ -146,6 +162,7 @@ func (r *round) run() (pulled []*bond) {
 			return errs
 		})
 	}
+	r.try(r.checkSources)
 	r.try(r.feed)
 	r.try(r.place)
 	timed := false
@@ -155,6 +172,7 @@ func (r *round) run() (pulled []*bond) {
 			timed = timed || k.placed.times
 		}
 	}
+	r.evictReaders()
 	if timed {
 		go r.bonds[0].members[0].Proc.machine().Calibrate(r.placer.Name())
 	}
@@ -237,9 +255,27 @@ func (r *round) feed(list []*candidate) []error {
 			}
 			k.in.feeds = append(k.in.feeds, f)
 			k.placing.Program[n].Store = f.store
+			if step.Source == nil {
+				continue
+			}
+			if f, err = r.x.feed(r.placer, k.Proc, step.Source); err != nil {
+				errs[i] = err
+				break
+			}
+			k.in.sources = append(k.in.sources, f)
+			k.placing.Program[n].Source = f.store
 		}
 	}
 	return errs
+}
+
+// evictReaders evicts programs in other placements that read what the programs of this round change.
+func (r *round) evictReaders() {
+	for _, b := range r.bonds {
+		for _, k := range b.members {
+			r.x.evictReaders(k.Request, k.Proc, r.level)
+		}
+	}
 }
 
 // place places programs, which are not active yet.
@@ -265,6 +301,7 @@ func (r *round) start(k *candidate) {
 		}
 		p.programs[c] = k.Subscription
 		p.crowd(k.Subscription, 1)
+		p.tie(k.in, 1)
 	}
 	delete(c.resting, p)
 	c.Subs[p] = k.Subscription

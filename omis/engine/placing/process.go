@@ -42,6 +42,7 @@ type Process struct {
 	tries    map[*Request]int             // how often requests were tried again
 	still    bool                         // it is suspended while requests move
 	feeds    map[feedKey]*feed
+	sources  map[service.Cell]int // how many programs read a cell
 }
 
 // NewProcess makes a process without programs.

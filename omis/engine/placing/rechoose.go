@@ -357,6 +357,6 @@ func (r *round) pull(list []*candidate, errs []error) (bonds []*bond) {
 			bonds = append(bonds, b)
 		}
 	}
-	r.bonds = append(r.bonds, bonds...)
+	r.bonds, r.all = append(r.bonds, bonds...), append(r.all, bonds...)
 	return bonds
 }

@@ -170,6 +170,7 @@ func (f *feed) executions() (n [program.Operations]uint64, err error) {
 		added += r.Value
 		n[program.OpStart] += uint64(r.Count + r.Unfinished + r.Open + r.Skipped)
 		n[program.OpStop] += uint64(r.Count + r.Skipped)
+		n[program.OpTake] += uint64(r.Count)
 	}
 	for _, op := range []program.Operation{program.OpAdd, program.OpTrace} {
 		if each := f.tallies[op].each; each != 0 {

@@ -20,6 +20,10 @@ type feeds struct {
 	sync.Mutex
 	stores []service.Store
 	shown  atomic.Pointer[shown] // stored under the object's own lock
+
+	// live has the stores for a reader who must not wait: see source.
+	live     atomic.Pointer[[]service.Store] // stored under the object's own lock
+	isSource atomic.Bool
 }
 
 // shown lists the stores of an object for readers of many objects, who do not take its
@@ -30,8 +34,11 @@ type shown struct {
 	more  []service.Store
 }
 
-// show publishes the stores if the object has no rows of its own.
+// show publishes the stores, for readers of many objects only if the object has no rows of
+// its own.
 func (f *feeds) show(own int) {
+	stores := f.stores
+	f.live.Store(&stores)
 	if own > 0 || len(f.stores) == 0 {
 		f.hide()
 		return
@@ -46,6 +53,8 @@ var (
 	_ service.Cell    = (*counter)(nil)
 	_ service.Clocked = (*timer)(nil)
 	_ service.Sampled = (*timer)(nil)
+
+	_, _ service.Sourced = (*counter)(nil), (*timer)(nil)
 )
 
 func (f *feeds) rows() ([]service.Row, error) {
@@ -78,7 +87,7 @@ func (f *feeds) reset() error {
 // show.
 func (f *feeds) leave(s service.Store) {
 	f.hide()
-	f.stores = slices.DeleteFunc(f.stores, func(other service.Store) bool { return other == s })
+	f.stores = slices.DeleteFunc(slices.Clone(f.stores), func(other service.Store) bool { return other == s })
 }
 
 // areApart reports whether the rows are known to belong to different threads, as the rows

@@ -121,16 +121,14 @@ func histogramServices() []service.Service {
 }
 
 func createTimer4(c *service.Call) ([]omis.Value, error) {
-	t, err := sampledTimer(c)
+	clock, err := clockOf(c.Args[0])
 	if err != nil {
 		return nil, err
 	}
-	switch keep := c.Args[2].Str; keep {
-	case "sums":
-	case "histogram":
-		t.spread = true
-	default:
-		return nil, omis.Errorf(omis.ParameterError, "a timer cannot keep %q, only sums or histogram", keep)
+	t := newTimer()
+	t.clock = clock
+	if err := t.configure(c.Args[1], c.Args[2]); err != nil {
+		return nil, err
 	}
 	return []omis.Value{omis.TokenValue(c.Scope.Add(classTimer, t))}, nil
 }

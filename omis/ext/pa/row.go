@@ -24,6 +24,8 @@ type row struct {
 	sum        program.Uint128
 	squares    program.Uint128
 	histogram
+	// settable says that the clock may be reset, so that it shows less at the end of an interval.
+	settable bool
 }
 
 type interval struct {
@@ -71,7 +73,7 @@ func (r *row) stop(s *stack, sp uint64, at int64) {
 		case sp == 0 || top.sp == 0 || top.sp == sp:
 			s.open = s.open[:n-1]
 			r.opened(s, -1)
-			r.measured(uint64(max(at-top.from, 0)))
+			r.ended(at - top.from)
 			return
 		case top.sp > sp:
 			return // it began before the timer
@@ -92,6 +94,15 @@ func (r *row) opened(s *stack, n int64) {
 	if s != &r.stack {
 		r.away += n
 	}
+}
+
+// ended measures an interval, unless its clock was reset meanwhile.
+func (r *row) ended(length int64) {
+	if length < 0 && r.settable {
+		r.unfinished++
+		return
+	}
+	r.measured(uint64(max(length, 0)))
 }
 
 func (r *row) measured(ns uint64) {

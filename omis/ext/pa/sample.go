@@ -102,13 +102,34 @@ func sampledTimer(c *service.Call) (*timer, error) {
 	if err != nil {
 		return nil, err
 	}
-	oneIn, ok := c.Args[1].Int64()
-	if !ok || oneIn < 1 || oneIn > mostOneIn {
-		return nil, omis.Errorf(omis.ParameterError, "a timer times one in 1 to %d intervals", mostOneIn)
-	}
 	t := newTimer()
-	t.clock, t.oneIn = clock, oneIn
-	return t, nil
+	t.clock = clock
+	return t, t.sample(c.Args[1])
+}
+
+// sample sets the parameter one_in.
+func (t *timer) sample(v omis.Value) error {
+	oneIn, ok := v.Int64()
+	if !ok || oneIn < 1 || oneIn > mostOneIn {
+		return omis.Errorf(omis.ParameterError, "a timer times one in 1 to %d intervals", mostOneIn)
+	}
+	t.oneIn = oneIn
+	return nil
+}
+
+// configure sets the parameters one_in and keep.
+func (t *timer) configure(oneIn, keep omis.Value) error {
+	if err := t.sample(oneIn); err != nil {
+		return err
+	}
+	switch keep.Str {
+	case "sums":
+	case "histogram":
+		t.spread = true
+	default:
+		return omis.Errorf(omis.ParameterError, "a timer cannot keep %q, only sums or histogram", keep.Str)
+	}
+	return nil
 }
 
 func estimateTimer(c *service.Call) ([]omis.Value, error) {

@@ -1,6 +1,9 @@
 package pa
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 
 	"mirador/omis"
@@ -18,7 +21,8 @@ type timer struct {
 	// goroutines holds the open intervals of goroutines, which may change their threads.
 	goroutines map[goroutine]*stack
 	clock      program.Clock
-	oneIn      int64 // see program.Op
+	source     source // of program.ClockCell; nil for other clocks
+	oneIn      int64  // see program.Op
 	// spread says that the timer keeps histograms.
 	spread bool
 }
@@ -35,7 +39,7 @@ func (t *timer) OneIn() int64 { return t.oneIn }
 func (t *timer) of(o owner) *row {
 	r := t.byThread[o]
 	if r == nil {
-		r = &row{owner: o, sampler: sampler{oneIn: t.oneIn}}
+		r = &row{owner: o, sampler: sampler{oneIn: t.oneIn}, settable: !t.clock.IsTime()}
 		if t.spread {
 			r.counts = make([]uint64, program.Buckets)
 		}
@@ -261,7 +265,7 @@ func timerServices() []service.Service {
 		},
 		{
 			Name: "pa_timer_create2", Action: createTimer2, Class: classTimer, Result: "token", Params: []service.Param{service.StringParam("clock")},
-			Doc: "make a timer and return its token. In the code of a program the clock ordered waits for preceding instructions; the clock fast does not wait, costs less, and has an error of some nanoseconds. The clock cpu measures the CPU time of the thread, in the kernel or by trap only",
+			Doc: "make a timer and return its token. In the code of a program the clock ordered waits for preceding instructions; the clock fast does not wait, costs less, and has an error of some nanoseconds. The clock cpu measures the CPU time of the thread, in the kernel or by trap only. The other clocks measure in the kernel only, at addresses and system calls, what the kernel counts for the thread: " + taskClocks,
 		},
 		{
 			Name: "pa_timer_create3", Action: createTimer3, Class: classTimer, Result: "token",
@@ -304,14 +308,22 @@ func createTimer(c *service.Call) ([]omis.Value, error) {
 
 // clocks returns the clocks by their names in requests.
 func clocks() map[string]program.Clock {
-	return map[string]program.Clock{"ordered": program.ClockOrdered, "fast": program.ClockFast, "cpu": program.ClockCPU}
+	return map[string]program.Clock{
+		"ordered": program.ClockOrdered, "fast": program.ClockFast, "cpu": program.ClockCPU,
+		"minor-faults": program.ClockMinorFaults, "major-faults": program.ClockMajorFaults,
+		"voluntary-switches": program.ClockVoluntary, "involuntary-switches": program.ClockInvoluntary,
+		"user": program.ClockUser, "system": program.ClockSystem, "queued": program.ClockQueued,
+	}
 }
+
+// taskClocks describes the clocks that are numbers of the kernel (program.Clock.IsOfTask).
+const taskClocks = "minor-faults and major-faults (page faults without and with a wait for a disk), voluntary-switches and involuntary-switches (how often it gave up or lost its processor), user and system (CPU time, to which the kernel adds at its ticks) and queued (time for which it was ready and waited for a processor)"
 
 // clockOf returns the clock that a parameter selects.
 func clockOf(v omis.Value) (program.Clock, error) {
 	clock, ok := clocks()[v.Str]
 	if !ok {
-		return 0, omis.Errorf(omis.ParameterError, "%q is not a clock; the clocks are ordered, fast and cpu", v.Str)
+		return 0, omis.Errorf(omis.ParameterError, "%q is not a clock; the clocks are %s", v.Str, strings.Join(slices.Sorted(maps.Keys(clocks())), ", "))
 	}
 	return clock, nil
 }
@@ -341,8 +353,8 @@ func startTimer(c *service.Call) ([]omis.Value, error) {
 		return nil, err
 	}
 	later := func() int64 { return c.Event.Now() + c.Event.After }
-	if t.clock == program.ClockCPU {
-		used, err := cpuTime(c.Event)
+	if !t.clock.IsElapsed() {
+		used, err := t.at(c.Event)
 		if err != nil {
 			return nil, err
 		}
@@ -363,9 +375,9 @@ func stopTimer(c *service.Call) ([]omis.Value, error) {
 		return nil, err
 	}
 	at := c.Event.Time - c.Event.Before
-	if t.clock == program.ClockCPU {
+	if !t.clock.IsElapsed() {
 		var err error
-		if at, err = cpuTime(c.Event); err != nil {
+		if at, err = t.at(c.Event); err != nil {
 			return nil, err
 		}
 	}
@@ -380,8 +392,18 @@ func (t *timer) canTime(f node.StackPlace) error {
 		return omis.Errorf(omis.UnsupportedService, "the timer must know the goroutine of a function in Go: %v", f.Unknown)
 	case f.Goroutine != 0 && t.clock == program.ClockCPU:
 		return program.NoGoroutineCPU()
+	case f.Goroutine != 0 && !t.clock.IsElapsed():
+		return program.NoGoroutineClock()
 	}
 	return nil
+}
+
+// at returns what a clock other than the elapsed time shows for the thread that is held.
+func (t *timer) at(e *service.Occurrence) (int64, error) {
+	if t.clock == program.ClockCPU {
+		return cpuTime(e)
+	}
+	return t.reads(owner{e.Proc, e.Thread})
 }
 
 // cpuTime returns the CPU time of the thread that is held for an event. It includes what

@@ -74,6 +74,8 @@ func (p *Placer) judge(list []program.Placing) []error {
 			errs[i] = &program.Refusal{Why: fmt.Sprintf("code in a program tells %d threads apart, not %d", mostNamed, len(l.Watch.Threads))}
 		case takesCPU(l.Program):
 			errs[i] = &program.Refusal{Why: "code in a program has no clock of the thread's CPU time but a system call, which it does not make"}
+		case asksKernel(l.Program):
+			errs[i] = &program.Refusal{Why: "code in a program reads no clock but the time: neither what another object has counted, nor what the kernel counts for the thread"}
 		case canLoad(l.Program) != nil:
 			errs[i] = canLoad(l.Program)
 		case untimed != nil && (times(l.Program) || l.Program.Traces()):
@@ -103,6 +105,12 @@ func times(p program.Program) bool {
 // takesCPU reports whether a program measures CPU time.
 func takesCPU(p program.Program) bool {
 	return slices.ContainsFunc(p, func(op program.Op) bool { return op.Times() && op.Clock == program.ClockCPU })
+}
+
+// asksKernel reports whether a program reads a clock that only the kernel has, or the value
+// of another cell.
+func asksKernel(p program.Program) bool {
+	return slices.ContainsFunc(p, func(op program.Op) bool { return op.Times() && !op.Clock.IsTime() })
 }
 
 // isOrdered reports whether a program uses the ordered clock.

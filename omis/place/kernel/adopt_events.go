@@ -55,7 +55,14 @@ func (a *adoption) listener(active code.Unit, r *persist.Listener, on *watched) 
 		if a.stores[s.Store] == nil {
 			return nil
 		}
-		l.program = append(l.program, program.Op{Do: s.Do, Value: s.Value, Load: s.Load, Clock: s.Clock, OneIn: s.OneIn, Store: a.stores[s.Store]})
+		op := program.Op{Do: s.Do, Value: s.Value, Load: s.Load, Clock: s.Clock, OneIn: s.OneIn, Store: a.stores[s.Store]}
+		if s.Source != 0 {
+			if a.stores[s.Source] == nil {
+				return nil
+			}
+			op.Source = a.stores[s.Source]
+		}
+		l.program = append(l.program, op)
 	}
 	l.code = code.Listener{Kind: r.Kind, Steps: resolve(l.program), File: r.File, Active: active}
 	for _, t := range r.Only {

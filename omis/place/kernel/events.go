@@ -161,6 +161,9 @@ func (e *events) judge(pl *program.Placing) (point, error) {
 	if err := layout.CanTakeCPU(w.Event, pl.Program); err != nil {
 		return point{}, err
 	}
+	if err := layout.CanRead(code.IsScheduling(w.Event), pl.Program); err != nil {
+		return point{}, err
+	}
 	if err := code.CanLoad(w, pl.Program); err != nil {
 		return point{}, err
 	}

@@ -18,7 +18,7 @@ import (
 // TestTakeOver checks that programs continue to count after the monitor was killed, and that the next
 // monitor adopts them.
 func TestTakeOver(t *testing.T) {
-	for name, clock := range map[string]program.Clock{"elapsed time": program.ClockOrdered, "CPU time": program.ClockCPU} {
+	for name, clock := range map[string]program.Clock{"elapsed time": program.ClockOrdered, "CPU time": program.ClockCPU, "a counter": program.ClockCell, "page faults": program.ClockMinorFaults} {
 		t.Run(name, func(t *testing.T) { takeOver(t, clock) })
 	}
 }

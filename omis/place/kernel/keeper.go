@@ -179,10 +179,10 @@ func (s *store) dropFirst(pages int) error {
 	return errors.Join(errs...)
 }
 
-// lasts reports whether all stores of a program outlive the monitor.
+// lasts reports whether all stores of a program outlive the monitor, and those that it reads.
 func lasts(steps program.Program) bool {
 	for _, op := range steps {
-		if !storeIn(op).kept {
+		if !storeIn(op).kept || op.Source != nil && !op.Source.(*store).kept {
 			return false
 		}
 	}
@@ -198,8 +198,8 @@ func (k *keeper) keepBunch(b *bunch, after uint32) {
 	}
 	shape := b.shape.Shape
 	r := persist.Bunch{
-		Target: b.target.gone, Steps: shape.Steps, CPU: shape.CPU, Kinds: shape.Kinds, Loads: shape.Loads, Threads: shape.Threads,
-		Path: b.path, After: after,
+		Target: b.target.gone, Steps: shape.Steps, Clocks: shape.Clocks, Kinds: shape.Kinds, Sources: shape.Sources, Loads: shape.Loads,
+		Threads: shape.Threads, Path: b.path, After: after,
 	}
 	for _, pl := range b.members {
 		r.Members = append(r.Members, persist.Member{Spot: pl.spot, File: pl.site.file, Offset: pl.site.offset, Code: pl.site.code})
@@ -235,7 +235,7 @@ func (k *keeper) keepListener(l *listener) {
 	}
 	r := persist.Listener{Watched: l.on.record.at, Kind: l.point.kind, Number: l.point.number, File: l.code.File}
 	for _, s := range l.code.Steps {
-		r.Steps = append(r.Steps, persist.ListenerStep{Do: s.Do, Value: s.Value, Load: s.Load, Clock: s.Clock, OneIn: s.OneIn, Store: s.Cell})
+		r.Steps = append(r.Steps, persist.ListenerStep{Do: s.Do, Value: s.Value, Load: s.Load, Clock: s.Clock, OneIn: s.OneIn, Store: s.Cell, Source: s.Source})
 	}
 	for _, t := range l.code.Only {
 		r.Only = append(r.Only, persist.ListenerThread(t))

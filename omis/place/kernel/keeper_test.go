@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -290,6 +291,10 @@ func (m *commanded) execute(what string) (answer string, err error) {
 func (m *commanded) place() error {
 	count := program.Program{{Do: program.OpAdd, Value: 1, Store: m.sums}, {Do: program.OpStart, Clock: m.Clock, OneIn: m.OneIn, Store: m.intervals}}
 	end := program.Program{{Do: program.OpStop, Clock: m.Clock, OneIn: m.OneIn, Store: m.intervals}}
+	if m.Clock == program.ClockCell { // the calls that begin in an interval, with its own
+		slices.Reverse(count)
+		count[0].Source, end[0].Source = m.sums, m.sums
+	}
 	if m.Sum != nil {
 		m.Sum.Watch.Proc = m.Proc
 		return m.placeAll([]program.Placing{{Watch: m.Sum.Watch, Program: program.Program{{Do: program.OpAdd, Load: m.Sum.Load, Store: m.sums}}}})
@@ -336,6 +341,9 @@ func (m *commanded) rows() (string, error) {
 		intervals, unfinished, skipped = intervals+r.Count, unfinished+r.Unfinished, skipped+r.Skipped
 		if n := uint64(r.Count); r.Sum.Lo < n*r.Min || r.Sum.Lo > n*r.Max {
 			return fmt.Sprintf("%+v", r), nil
+		}
+		if m.Clock == program.ClockCell && r.Sum.Lo != uint64(r.Count) {
+			return fmt.Sprintf("%+v: an interval has more than one call", r), nil
 		}
 	}
 	if m.Spread {

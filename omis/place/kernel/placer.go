@@ -44,6 +44,8 @@ type Placer struct {
 var (
 	_ program.Placer = (*Placer)(nil)
 	_ program.Keeper = (*Placer)(nil)
+
+	_ program.SourceReader = (*Placer)(nil)
 )
 
 // New makes a placer whose programs end with the monitor. command starts a process that calls
@@ -174,6 +176,10 @@ func (p *Placer) keepRoom() {
 		}
 	}
 }
+
+// ReadsSources: see program.SourceReader. No call of this package waits for a thread with the lock of a pool
+// held.
+func (*Placer) ReadsSources() bool { return true }
 
 // Name: see program.Placer.
 func (*Placer) Name() string { return Name }

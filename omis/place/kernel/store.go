@@ -61,6 +61,10 @@ func resolve(steps program.Program) []code.Step {
 	for i, op := range steps {
 		s := storeIn(op)
 		list[i] = code.Step{Op: op, Cell: s.cell, Kind: s.pool.Form.Kind}
+		if op.Source != nil {
+			from := op.Source.(*store)
+			list[i].Source, list[i].SourceKind = from.cell, from.pool.Form.Kind
+		}
 	}
 	return list
 }

@@ -112,6 +112,9 @@ func (u *uprobes) suits(pl *program.Placing) error {
 	if err := code.CanLoad(&pl.Watch, pl.Program); err != nil {
 		return err
 	}
+	if err := u.memory.layout.CanRead(false, pl.Program); err != nil {
+		return err
+	}
 	return u.memory.layout.CanTakeCPU(pl.Watch.Event, pl.Program)
 }
 

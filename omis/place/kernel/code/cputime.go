@@ -188,3 +188,11 @@ func (l *Layout) CanTakeCPU(kind node.EventKind, p program.Program) error {
 
 // takesCPU reports whether a step reads the CPU time.
 func takesCPU(op program.Op) bool { return op.Times() && op.Clock == program.ClockCPU }
+
+// clockOf returns the clock of a step. It does not distinguish clocks of elapsed time.
+func clockOf(op program.Op) program.Clock {
+	if !op.Times() || op.Clock.IsElapsed() {
+		return program.ClockOrdered
+	}
+	return op.Clock
+}

@@ -2,7 +2,11 @@
 
 package code
 
-import "github.com/cilium/ebpf/asm"
+import (
+	"github.com/cilium/ebpf/asm"
+
+	"mirador/omis/program"
+)
 
 // Intervals are measured as by a timer of the monitor (package pa): the open intervals of a thread are a
 // stack, and the stack pointer of the hits pairs starts with stops.
@@ -85,7 +89,7 @@ func pop(f *Form, name, none string, rule asm.Instructions) asm.Instructions {
 // start opens an interval. If an interval is open with the same stack pointer or a lower one, an exception
 // or longjmp has left its function: start removes it. Intervals that were opened without a stack pointer
 // stay. The time is read last, so that the interval includes as little as possible of this program.
-func (a *assembler) start(p *Pool, cpu, some bool, name string) asm.Instructions {
+func (a *assembler) start(p *Pool, clock program.Clock, some bool, name string) asm.Instructions {
 	push, timed, room, keep, drop := name+"push", name+"timed", name+"room", name+"keep", name+"drop"
 	code := p.depth(name, near, drop)
 	if a.event {
@@ -111,7 +115,9 @@ func (a *assembler) start(p *Pool, cpu, some bool, name string) asm.Instructions
 		asm.StoreMem(rowAt, rowDepth, open, asm.DWord),
 		asm.Mov.Reg(kept, at))
 	switch {
-	case cpu:
+	case !clock.IsTime():
+		code = append(code, asm.LoadMem(asm.R1, asm.RFP, stackShown, asm.DWord), asm.StoreMem(kept, 8, asm.R1, asm.DWord))
+	case clock == program.ClockCPU:
 		code = append(append(code, a.Layout.cpu.read(name)...), asm.StoreMem(kept, 8, asm.R0, asm.DWord))
 	case a.timed:
 		code = append(code, asm.StoreMem(kept, 8, hitAt, asm.DWord))
@@ -141,7 +147,7 @@ func nest(f *Form, push string) asm.Instructions {
 
 // stop closes the interval that was opened with the same stack pointer, and removes those opened with lower
 // ones, which can never end. If start or stop has no stack pointer, it closes the innermost interval.
-func (a *assembler) stop(p *Pool, cpu bool, name string) asm.Instructions {
+func (a *assembler) stop(p *Pool, clock program.Clock, name string) asm.Instructions {
 	found, none := name+"found", name+"none"
 	code := p.depth(name, near+1, "")
 	if a.event {
@@ -160,22 +166,11 @@ func (a *assembler) stop(p *Pool, cpu bool, name string) asm.Instructions {
 		asm.Sub.Imm(open, 1).WithSymbol(found),
 		asm.StoreMem(rowAt, rowDepth, open, asm.DWord),
 		asm.LoadMem(asm.R2, at, 8, asm.DWord))
-	if cpu {
-		code = append(code,
-			asm.LoadMem(asm.R1, asm.RFP, stackCPU, asm.DWord),
-			asm.JEq.Imm(asm.R1, 0, name+"unknown"),
-			asm.JEq.Imm(asm.R2, 0, name+"unknown"))
-	} else {
-		code = append(code, asm.Mov.Reg(asm.R1, hitAt))
-	}
-	code = append(code,
-		asm.JGE.Reg(asm.R1, asm.R2, name+"later"),
-		asm.Mov.Reg(asm.R1, asm.R2),
-		asm.Sub.Reg(asm.R1, asm.R2).WithSymbol(name+"later"))
+	code = append(code, length(clock, name)...)
 	code = append(code, measured(name)...)
 	code = append(code, countInBucket(p.Form, name)...)
 	code = append(code, asm.Ja.Label(name+"keep"))
-	if cpu { // the CPU time is not known at one of the ends
+	if !clock.IsElapsed() {
 		unknown := one(rowUnfinished)
 		unknown[0] = unknown[0].WithSymbol(name + "unknown")
 		code = append(append(code, unknown...), asm.Ja.Label(name+"keep"))
@@ -184,6 +179,33 @@ func (a *assembler) stop(p *Pool, cpu bool, name string) asm.Instructions {
 		asm.StoreMem(rowAt, rowDepth, open, asm.DWord).WithSymbol(none),
 		asm.Mov.Imm(asm.R0, 0).WithSymbol(name+"keep"))
 	return append(code, done(p.Form)...)
+}
+
+// length puts the length of an interval that began at the time in R2 into R1. It jumps to unknown if the CPU
+// time is not known at one of the ends, or if a source was reset in between.
+func length(clock program.Clock, name string) asm.Instructions {
+	unknown, later := name+"unknown", name+"later"
+	var code asm.Instructions
+	switch {
+	case !clock.IsTime():
+		return asm.Instructions{
+			asm.LoadMem(asm.R1, asm.RFP, stackShown, asm.DWord),
+			asm.Sub.Reg(asm.R1, asm.R2),
+			asm.JSLT.Imm(asm.R1, 0, unknown),
+		}
+	case clock == program.ClockCPU:
+		code = asm.Instructions{
+			asm.LoadMem(asm.R1, asm.RFP, stackCPU, asm.DWord),
+			asm.JEq.Imm(asm.R1, 0, unknown),
+			asm.JEq.Imm(asm.R2, 0, unknown),
+		}
+	default:
+		code = asm.Instructions{asm.Mov.Reg(asm.R1, hitAt)}
+	}
+	return append(code,
+		asm.JGE.Reg(asm.R1, asm.R2, later),
+		asm.Mov.Reg(asm.R1, asm.R2),
+		asm.Sub.Reg(asm.R1, asm.R2).WithSymbol(later))
 }
 
 // measured adds the duration in R1 to the row.

@@ -24,6 +24,7 @@ type Layout struct {
 	inIOWait                   int16 // the byte with the bit in_iowait, which is set while the thread waits for a disk
 	ioWaitBit                  int32
 	cpu                        cpuClock
+	counts                     taskCounts
 	files                      filePath
 
 	// nested reports that the monitor is in a pid namespace inside the machine's first one. dev and ino
@@ -69,7 +70,7 @@ func FindLayout() (Layout, error) {
 	if l.inIOWait, l.ioWaitBit, err = findIOWait(task); err != nil {
 		return l, err
 	}
-	l.cpu = findCPUClock(types, task)
+	l.cpu, l.counts = findCPUClock(types, task), findTaskCounts(types, task)
 	l.files = findFilePath(types)
 	var st unix.Stat_t
 	if err := unix.Stat("/proc/self/ns/pid", &st); err != nil {

@@ -46,7 +46,7 @@ func (e *Events) AtCall(list []*Listener) asm.Instructions {
 
 // part assembles the code of one listener.
 func (e *Events) part(l *Listener, name string) asm.Instructions {
-	a := &assembler{Tables: &e.Tables, fixed: l.Steps, event: true, timed: IsScheduling(l.Kind), loads: loadsOf(l.Steps)}
+	a := &assembler{Tables: &e.Tables, fixed: l.Steps, event: true, timed: IsScheduling(l.Kind), loads: loadsOf(l.Steps), from: sourcesOf(l.Steps)}
 	over := name + "over"
 	code := asm.Instructions{
 		e.Slab.at(asm.R1, l.Active),
@@ -56,7 +56,7 @@ func (e *Events) part(l *Listener, name string) asm.Instructions {
 	code = append(code, l.filter(name, over)...)
 	code = append(code, e.Layout.onFile(l.File, name, over)...)
 	for i, s := range l.Steps {
-		code = append(code, a.step(s.Do, takesCPU(s.Op), s.Kind, i, fmt.Sprint(name, "step", i))...)
+		code = append(code, a.step(s.Do, clockOf(s.Op), s.Kind, i, fmt.Sprint(name, "step", i))...)
 	}
 	return append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol(over))
 }

@@ -90,8 +90,11 @@ func (a *assembler) markOf(i int) asm.Instructions {
 	return append(fromSpot(spotStep(i)), asm.RSh.Imm(asm.R1, 32))
 }
 
-// cellAndMark is the first word of a step in a spot.
+// cellAndMark is the first word of a step in a spot. The upper half of a step with a clock is its source.
 func cellAndMark(s Step) uint64 {
+	if s.Times() {
+		return uint64(s.Cell) | uint64(s.Source)<<32
+	}
 	return uint64(s.Cell) | uint64(uint32(s.Mark))<<32
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cilium/ebpf/asm"
 
+	"mirador/omis/host/calls"
 	"mirador/omis/node"
 )
 
@@ -29,6 +30,7 @@ const (
 	stackTime  = -72 // now
 	stackWas   = -80 // former state of the thread
 	stackState = -80 - SizeOfState
+	stackHeld  = stackState - 8 // calls.Mark if the monitor holds the thread
 )
 
 // argumentOf returns which argument of the tracepoint is the thread in a role.
@@ -59,6 +61,9 @@ func (e *Events) AtRole(r Role, list []*Listener) asm.Instructions {
 		asm.FnKtimeGetNs.Call(),
 		asm.Mov.Reg(hitAt, asm.R0),
 		asm.StoreMem(asm.RFP, stackTime, asm.R0, asm.DWord),
+	}
+	if r == Leaving {
+		code = append(code, isHeld()...)
 	}
 	code = append(code, s.state()...)
 	switch r {
@@ -159,6 +164,8 @@ func (s *scheduling) leave() asm.Instructions {
 		argument(asm.R2, argState),
 		asm.And.Imm(asm.R2, stateWaits),
 		asm.JEq.Imm(asm.R2, 0, "ready"),
+		asm.LoadMem(asm.R2, asm.RFP, stackHeld, asm.DWord),
+		asm.JEq.Imm(asm.R2, calls.Mark, "ready"),
 		asm.Mov.Imm(asm.R1, IsWaiting),
 		asm.StoreMem(asm.RFP, stackWas, asm.R1, asm.DWord).WithSymbol("ready"))
 	code = append(code, enter()...)
@@ -180,6 +187,18 @@ func (s *scheduling) leave() asm.Instructions {
 		asm.LoadMapPtr(asm.R1, s.States.FD()),
 		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, stackTID),
 		asm.FnMapDeleteElem.Call())
+}
+
+// isHeld stores whether the current thread is in a system call with the mark of calls that a thread makes for the
+// monitor: then it waits because the monitor holds it, which is no waiting of the program.
+func isHeld() asm.Instructions {
+	return asm.Instructions{
+		asm.Mov.Reg(asm.R1, whose),
+		asm.FnTaskPtRegs.Call(),
+		asm.LoadMem(asm.R1, asm.R0, regOrig, asm.DWord),
+		asm.RSh.Imm(asm.R1, 32),
+		asm.StoreMem(asm.RFP, stackHeld, asm.R1, asm.DWord),
+	}
 }
 
 // come is for a thread that gets a processor. A signal can end its waiting without a wake-up.

@@ -20,7 +20,7 @@ const (
 	spotAddr    = 8
 	spotGone    = 16 // a unit whose first word becomes 1 when the process executes another program
 	spotAsked   = 24 // the address that was requested, 0 if it is the same
-	spotSteps   = 32 // of each step: unit of the store, with the mark of the step in the upper half; and value
+	spotSteps   = 32 // of each step: unit of the store, with the mark or the source of the step in the upper half; and value
 	UnitsOfHead = spotSteps / UnitSize
 )
 

@@ -14,6 +14,10 @@ type Step struct {
 	program.Op
 	Cell Unit
 	Kind program.StoreKind
+
+	// The store that program.ClockCell reads; zero for other clocks.
+	Source     Unit
+	SourceKind program.StoreKind
 }
 
 // Thread identifies a thread of a process for as long as the machine runs: procfs reports the
@@ -30,19 +34,20 @@ const NsPerTick = 10_000_000
 // all of them. What differs is in a spot for each address.
 type Shape struct {
 	Steps   []program.Operation
-	CPU     []bool // for each step, whether it reads the CPU time
+	Clocks  []program.Clock // for each step; those of elapsed time are not distinguished
 	Kinds   []program.StoreKind
-	Loads   []program.Load // for each step; nil if no step loads anything
-	Threads int            // how many threads the program is limited to; 0: not limited
+	Sources []program.StoreKind // for each step; nil if no step has a source
+	Loads   []program.Load      // for each step; nil if no step loads anything
+	Threads int                 // how many threads the program is limited to; 0: not limited
 }
 
 // ShapeOf is the shape of a program.
 func ShapeOf(steps []Step, threads int) *Shape {
 	s := &Shape{Threads: threads}
 	for _, step := range steps {
-		s.Steps, s.CPU, s.Kinds = append(s.Steps, stepOf(step.Op)), append(s.CPU, takesCPU(step.Op)), append(s.Kinds, step.Kind)
+		s.Steps, s.Clocks, s.Kinds = append(s.Steps, stepOf(step.Op)), append(s.Clocks, clockOf(step.Op)), append(s.Kinds, step.Kind)
 	}
-	s.Loads = loadsOf(steps)
+	s.Loads, s.Sources = loadsOf(steps), sourcesOf(steps)
 	return s
 }
 
@@ -58,12 +63,14 @@ func loadsOf(steps []Step) []program.Load {
 	return list
 }
 
-func (s *Shape) String() string { return fmt.Sprint(s.Steps, s.CPU, s.Kinds, s.Loads, s.Threads) }
+func (s *Shape) String() string {
+	return fmt.Sprint(s.Steps, s.Clocks, s.Kinds, s.Loads, s.Sources, s.Threads)
+}
 
-// stops reports whether a step ends an interval of CPU time, or of elapsed time if cpu is false.
-func (s *Shape) stops(cpu bool) bool {
+// stops reports whether a step ends an interval of a clock.
+func (s *Shape) stops(clock program.Clock) bool {
 	for i, op := range s.Steps {
-		if op == program.OpStop && s.CPU[i] == cpu {
+		if op == program.OpStop && s.Clocks[i] == clock {
 			return true
 		}
 	}

@@ -47,22 +47,23 @@ const end = "end"
 // assembler assembles the steps of a program.
 type assembler struct {
 	*Tables
-	fixed []Step         // the steps of a program without a spot, which has parameters as constants
-	event bool           // the program is at an event, which has no stack pointer
-	timed bool           // hitAt is when the event happened, not when the program began
-	loads []program.Load // see Shape
+	fixed []Step              // the steps of a program without a spot, which has parameters as constants
+	from  []program.StoreKind // see Shape.Sources
+	event bool                // the program is at an event, which has no stack pointer
+	timed bool                // hitAt is when the event happened, not when the program began
+	loads []program.Load      // see Shape
 }
 
 // AtUprobe assembles the program of a shape. If the process has mapped the file at several addresses, only
 // hits at the requested address count.
 func (t *Tables) AtUprobe(s *Shape) asm.Instructions {
-	a := &assembler{Tables: t, loads: s.Loads}
+	a := &assembler{Tables: t, loads: s.Loads, from: s.Sources}
 	code := a.spot()
 	code = append(code, a.hit(s)...)
 	code = append(code, a.Layout.thread(end)...)
 	code = append(code, filter(s)...)
 	for i, op := range s.Steps {
-		code = append(code, a.step(op, s.CPU[i], s.Kinds[i], i, fmt.Sprint("step", i))...)
+		code = append(code, a.step(op, s.Clocks[i], s.Kinds[i], i, fmt.Sprint("step", i))...)
 	}
 	return append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol(end), asm.Return())
 }
@@ -70,13 +71,13 @@ func (t *Tables) AtUprobe(s *Shape) asm.Instructions {
 // hit reads the time for the ends of intervals and for records, as early as possible. The program runs
 // steps of all these shapes.
 func (a *assembler) hit(all ...*Shape) (code asm.Instructions) {
-	if slices.ContainsFunc(all, func(s *Shape) bool { return slices.Contains(s.CPU, true) }) {
+	if slices.ContainsFunc(all, func(s *Shape) bool { return slices.Contains(s.Clocks, program.ClockCPU) }) {
 		code = a.Layout.cpu.find()
 	}
-	if slices.ContainsFunc(all, func(s *Shape) bool { return s.stops(true) }) {
+	if slices.ContainsFunc(all, func(s *Shape) bool { return s.stops(program.ClockCPU) }) {
 		code = append(append(code, a.Layout.cpu.read("hit")...), asm.StoreMem(asm.RFP, stackCPU, asm.R0, asm.DWord))
 	}
-	if slices.ContainsFunc(all, func(s *Shape) bool { return s.stops(false) || s.takesNotes() }) {
+	if slices.ContainsFunc(all, func(s *Shape) bool { return s.stops(program.ClockOrdered) || s.takesNotes() }) {
 		code = append(code, asm.FnKtimeGetNs.Call(), asm.Mov.Reg(hitAt, asm.R0))
 	}
 	return code
@@ -143,9 +144,10 @@ func filter(s *Shape) asm.Instructions {
 }
 
 // step assembles one step. Its labels begin with name; the last of them is where the next step begins.
-func (a *assembler) step(op program.Operation, cpu bool, kind program.StoreKind, i int, name string) asm.Instructions {
+func (a *assembler) step(op program.Operation, clock program.Clock, kind program.StoreKind, i int, name string) asm.Instructions {
 	p, over := a.Pools[kind], name+"over"
-	code := append(a.cellOf(i), asm.StoreMem(asm.RFP, stackCell, asm.R1, asm.Word))
+	code := append(a.shows(clock, i, name), a.cellOf(i)...)
+	code = append(code, asm.StoreMem(asm.RFP, stackCell, asm.R1, asm.Word))
 	switch op {
 	case program.OpAdd:
 		code = append(code, a.fits(a.loadOf(i), name+"before", over)...)
@@ -157,15 +159,18 @@ func (a *assembler) step(op program.Operation, cpu bool, kind program.StoreKind,
 			asm.StoreMem(rowAt, RowSum, asm.R2, asm.DWord))
 	case program.OpStart:
 		code = append(code, a.rowToWrite(p, name, over)...)
-		code = append(code, a.start(p, cpu, false, name)...)
+		code = append(code, a.start(p, clock, false, name)...)
 	case startSome:
 		code = append(code, a.rowToWrite(p, name, over)...)
 		code = append(code, a.valueOf(i, name)...)
 		code = append(code, lot()...)
-		code = append(code, a.start(p, cpu, true, name)...)
+		code = append(code, a.start(p, clock, true, name)...)
 	case program.OpStop:
 		code = append(code, a.rowAsItIs(p, name, over)...)
-		code = append(code, a.stop(p, cpu, name)...)
+		code = append(code, a.stop(p, clock, name)...)
+	case program.OpTake:
+		code = append(code, a.rowToWrite(p, name, over)...)
+		code = append(code, take(p.Form, name)...)
 	case program.OpTrace:
 		code = append(code, a.fits(a.loadOf(i), name+"before", over)...)
 		code = append(code, a.rowToWrite(p, name, over)...)

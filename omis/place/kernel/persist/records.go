@@ -37,7 +37,7 @@ type State struct {
 
 // version changes with the format of programs, rows and spots. A monitor adopts only state of
 // its own version.
-const version = 4
+const version = 5
 
 // Head says what all objects and records have in common.
 type Head struct {
@@ -75,8 +75,9 @@ type Page struct {
 type Bunch struct {
 	Target  code.Unit           `json:"target"`
 	Steps   []program.Operation `json:"steps"`
-	CPU     []bool              `json:"cpu"`
+	Clocks  []program.Clock     `json:"clocks"`
 	Kinds   []program.StoreKind `json:"kinds"`
+	Sources []program.StoreKind `json:"sources,omitempty"`
 	Loads   []program.Load      `json:"loads,omitempty"`
 	Threads int                 `json:"threads"`
 	Path    string              `json:"path"`
@@ -124,6 +125,8 @@ type ListenerStep struct {
 	Clock program.Clock     `json:"clock,omitempty"`
 	OneIn int64             `json:"oneIn,omitempty"`
 	Store code.Unit         `json:"store"`
+
+	Source code.Unit `json:"source,omitempty"`
 }
 
 // ListenerThread is a thread that a Listener is limited to.

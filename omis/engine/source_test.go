@@ -1,0 +1,195 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"mirador/omis"
+	"mirador/omis/engine/fake"
+	"mirador/omis/ext/pa"
+	"mirador/omis/node"
+	"mirador/omis/program"
+)
+
+// spanOver measures a function by a timer over pa_c_1, which counts system calls.
+func spanOver(b *bench) {
+	b.Helper()
+	b.must(": pa_counter_create()", `: pa_timer_over_counter([pa_c_1],1,"sums")`)
+	watchSpan(b)
+}
+
+func watchSpan(b *bench) {
+	b.Helper()
+	b.must("thread_reached_addr([],0x10) : pa_timer_start([pa_t_1])", "thread_reached_addr([],0x20) : pa_timer_stop([pa_t_1])",
+		`thread_has_started_sys_call([],"") : pa_counter_add([pa_c_1],1)`)
+}
+
+// execute has a thread execute the function, with a number of system calls before and during it.
+func execute(p *fake.Process, tid, before, during int) {
+	call := func(n int) {
+		for range n {
+			p.SysCall(tid, "getppid", omis.Int(0))
+		}
+	}
+	call(before)
+	p.Reach(tid, 0x10, 100)
+	call(during)
+	p.Reach(tid, 0x20, 100)
+}
+
+// gained checks the values of pa_t_1 in total: number, last, sum and unfinished.
+func (b *bench) gained(count, last, sum, unfinished int64) {
+	b.Helper()
+	row := b.reply(": pa_timer_exact([pa_t_1],2)")[1][0].Values[1].List
+	for i, want := range map[int]int64{2: count, 3: last, 5: sum, 10: unfinished} {
+		if got, _ := row[i].Int64(); got != want {
+			b.Errorf("value %d is %d, want %d, of %v", i, got, want, row)
+		}
+	}
+}
+
+// TestProgramsReadSources checks that a timer over a counter runs where the counter is changed, and that no
+// placement changes a source that its programs cannot read.
+func TestProgramsReadSources(t *testing.T) {
+	b, places, p := startPlacers(t, "blind", "seeing")
+	places[0].Blind = true
+	spanOver(b)
+	b.must(": csr_enable([c_1,c_2,c_3])")
+	for _, c := range []omis.Token{"c_1", "c_2", "c_3"} {
+		b.runs(c, "seeing", "")
+	}
+	b.runs("c_3", "seeing", "blind: a timer reads what it counts")
+	execute(p, 11, 3, 5)
+	execute(p, 12, 0, 2)
+	b.gained(2, 2, 7, 0)
+}
+
+// TestMonitorReadsSources checks that the monitor adds what programs and it itself have counted.
+func TestMonitorReadsSources(t *testing.T) {
+	b, placer, p := startPlacing(t)
+	placer.Refuse = func(w node.Watch) error {
+		if w.Event == node.EventReachedAddr {
+			return &program.Refusal{Why: "no room"}
+		}
+		return nil
+	}
+	spanOver(b)
+	b.must(`thread_has_been_scheduled([]) : pa_counter_add([pa_c_1],100)`, ": csr_enable([c_1,c_2,c_3,c_4])")
+	b.runs("c_1", "trap", "no room")
+	b.runs("c_3", "trap", "threads are held")
+	b.runs("c_4", "fake", "")
+	p.Hit(node.EventScheduled, node.Hit{TID: 11})
+	p.Reach(11, 0x10, 100)
+	p.SysCall(11, "getppid", omis.Int(0))
+	p.Hit(node.EventScheduled, node.Hit{TID: 11})
+	p.Hit(node.EventScheduled, node.Hit{TID: 12})
+	p.Reach(11, 0x20, 100)
+	b.gained(1, 101, 101, 0)
+}
+
+// TestReadersFollowSources checks that the monitor reads a source from the moment on at which it executes a request
+// that changes the source.
+func TestReadersFollowSources(t *testing.T) {
+	b, _, p := startPlacing(t)
+	spanOver(b)
+	b.must(": csr_enable([c_1,c_2,c_3])")
+	execute(p, 11, 1, 4)
+	b.gained(1, 4, 4, 0)
+	p.Reach(11, 0x10, 100)
+	b.must(": pa_integrator_create()", `thread_has_started_sys_call([],"") : pa_counter_add([pa_c_1],1) pa_integrator_add([pa_i_1],1.0)`, ": csr_enable([c_4])")
+	b.runs("c_1", "trap", "c_4, which changes what it reads, is executed elsewhere")
+	p.Reach(11, 0x20, 100)
+	b.gained(1, 4, 4, 1)
+	execute(p, 12, 1, 3) // c_3 and c_4 count each call
+	b.gained(2, 6, 10, 1)
+}
+
+// TestLateSourcesAreRefused checks that the monitor measures nothing by a source whose changes it learns of too late.
+func TestLateSourcesAreRefused(t *testing.T) {
+	b := start(t, pa.New())
+	b.node.Add(1, nil, 11)
+	b.must(`: proc_attach3([],1,"")`, ": pa_counter_create()", `: pa_timer_over_counter([pa_c_1],1,"sums")`,
+		"thread_reached_addr([],0x10) : pa_timer_start([pa_t_1])", "thread_has_blocked([]) : pa_counter_add([pa_c_1],1)")
+	if got := b.ask(": csr_enable([c_1,c_2])"); !strings.Contains(got, "learns of the scheduling of threads too late") {
+		t.Error(got)
+	}
+}
+
+// TestResetOfSource checks that an interval in which the source is reset counts as unfinished.
+func TestResetOfSource(t *testing.T) {
+	for name, refuse := range map[string]func(node.Watch) error{"program": nil, "monitor": func(node.Watch) error { return &program.Refusal{Why: "no"} }} {
+		t.Run(name, func(t *testing.T) {
+			b, placer, p := startPlacing(t)
+			placer.Refuse = refuse
+			spanOver(b)
+			b.must(": csr_enable([c_1,c_2,c_3])")
+			execute(p, 11, 0, 4)
+			p.Reach(11, 0x10, 100)
+			b.must(": pa_counter_reset([pa_c_1])")
+			p.Reach(11, 0x20, 100)
+			b.gained(1, 4, 4, 1)
+		})
+	}
+}
+
+// TestTakenSources checks that pa_timer_take measures the present value of a source, and nothing else.
+func TestTakenSources(t *testing.T) {
+	for name, refuse := range map[string]func(node.Watch) error{"program": nil, "monitor": func(node.Watch) error { return &program.Refusal{Why: "no"} }} {
+		t.Run(name, func(t *testing.T) {
+			b, placer, p := startPlacing(t)
+			placer.Refuse = refuse
+			b.must(": pa_counter_create()", `: pa_timer_over_counter([pa_c_1],1,"sums")`,
+				"thread_reached_addr([],0x10) : pa_timer_take([pa_t_1])", `thread_has_started_sys_call([],"") : pa_counter_add([pa_c_1],1)`,
+				": csr_enable([c_1,c_2])")
+			execute(p, 11, 2, 3)
+			execute(p, 11, 1, 0)
+			b.gained(2, 6, 8, 0)
+		})
+	}
+}
+
+// TestKeptSources checks that programs that read a source continue when the monitor is killed, and that the next one
+// adopts them.
+func TestKeptSources(t *testing.T) {
+	b, placer, p := startPlacing(t)
+	spanOver(b)
+	keepBoth(b)
+	b.must(": csr_enable([c_1,c_2,c_3])")
+	execute(p, 11, 1, 4)
+	placer = killed(t, placer)
+	execute(p, 12, 1, 6)
+	b = startAlone(t, placer)
+	b.must(`: proc_attach3([],1,"") pa_counter_create()`, `: pa_timer_over_counter([pa_c_1],1,"sums")`)
+	keepBoth(b)
+	watchSpan(b)
+	b.must(": csr_enable([c_1,c_2,c_3])")
+	if n := placer.Placed(); n != 3 {
+		t.Errorf("%d programs, want the 3 of the former monitor", n)
+	}
+	execute(p, 12, 0, 1)
+	b.gained(3, 1, 11, 0)
+}
+
+// TestWrongClocks checks the errors of timers over other objects.
+func TestWrongClocks(t *testing.T) {
+	b, placer, p := startPlacing(t)
+	placer.Refuse = func(node.Watch) error { return &program.Refusal{Why: "no"} }
+	b.must(": pa_counter_create() pa_timer_create()")
+	for request, want := range map[string]string{
+		`: pa_timer_over_counter([pa_c_1],0,"sums")`: "one in 1 to",
+		`: pa_timer_over_counter([pa_c_1],1,"all")`:  "cannot keep",
+		`: pa_timer_over_timer([pa_c_1],1,"sums")`:   "pa_c_1",
+		`: pa_timer_take([pa_t_1])`:                  "only events",
+	} {
+		if got := b.ask(request); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", request, got)
+		}
+	}
+	b.must("thread_reached_addr([],0x10) : pa_timer_take([pa_t_1])", `: pa_timer_create2("queued")`,
+		"thread_reached_addr([],0x20) : pa_timer_start([pa_t_2])", ": csr_enable([c_1])")
+	p.Reach(11, 0x10, 1)
+	b.intervals()
+	if got := b.ask(": csr_enable([c_2])"); !strings.Contains(got, "to hold the thread changes it; fake: no") {
+		t.Error(got)
+	}
+}

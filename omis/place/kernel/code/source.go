@@ -1,0 +1,121 @@
+//go:build linux && amd64
+
+package code
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
+
+	"mirador/omis/program"
+)
+
+// A clock that is not a time shows what another store, the source, has of the thread, or what the kernel counts
+// in the thread's task_struct. Programs that run on the thread itself change both, except that a thread's wait
+// ends on another processor, while it cannot run a program. So the value does not change while a program
+// reads it.
+
+// stackShown is the stack offset of the value that the clock of a step shows.
+const stackShown = -160
+
+// taskCounts has the offsets in task_struct of the numbers that clocks show; 0: this kernel does not have it.
+type taskCounts [program.Clocks]int16
+
+// findTaskCounts finds the offsets in the type information of the kernel.
+func findTaskCounts(types *btf.Spec, task *btf.Struct) (list taskCounts) {
+	for clock, name := range map[program.Clock]string{
+		program.ClockMinorFaults: "min_flt", program.ClockMajorFaults: "maj_flt",
+		program.ClockVoluntary: "nvcsw", program.ClockInvoluntary: "nivcsw",
+		program.ClockUser: "utime", program.ClockSystem: "stime",
+	} {
+		if at, ok := member(task.Members, name); ok && at <= 1<<15-1 {
+			list[clock] = int16(at)
+		}
+	}
+	if at, err := within(types, task, "sched_info", "sched_info", "run_delay"); err == nil {
+		list[program.ClockQueued] = at
+	}
+	return list
+}
+
+// CanRead reports why a program cannot read its clocks at an event.
+func (l *Layout) CanRead(scheduling bool, p program.Program) error {
+	for _, op := range p {
+		switch {
+		case !op.Times():
+		case op.Do == program.OpTake && op.Clock.IsTime():
+			return &program.Refusal{Why: "a time at an instant means nothing"}
+		case op.Clock.IsTime():
+		case scheduling:
+			return &program.Refusal{Why: "where a thread gets or loses its processor, programs in the kernel take the time, no other clock"}
+		case op.Clock.IsOfTask() && l.counts[op.Clock] == 0:
+			return &program.Refusal{Why: "this kernel does not count that for a thread, or not where programs find it"}
+		}
+	}
+	return nil
+}
+
+// sourcesOf returns the kind of row that each step reads; nil if no step has a source.
+func sourcesOf(steps []Step) []program.StoreKind {
+	if !slices.ContainsFunc(steps, func(s Step) bool { return s.Source != 0 }) {
+		return nil
+	}
+	list := make([]program.StoreKind, len(steps))
+	for i, s := range steps {
+		list[i] = s.SourceKind
+	}
+	return list
+}
+
+// shows stores what the clock of a step shows, unless it shows a time.
+func (a *assembler) shows(clock program.Clock, i int, name string) asm.Instructions {
+	switch {
+	case clock.IsTime():
+		return nil
+	case clock.IsOfTask():
+		return asm.Instructions{
+			asm.FnGetCurrentTaskBtf.Call(),
+			asm.LoadMem(asm.R1, asm.R0, a.Layout.counts[clock], asm.DWord),
+			asm.StoreMem(asm.RFP, stackShown, asm.R1, asm.DWord),
+		}
+	}
+	p, none := a.Pools[a.from[i]], name+"nosource"
+	code := asm.Instructions{asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.RFP, stackShown, asm.R1, asm.DWord)}
+	code = append(code, a.sourceOf(i)...)
+	code = append(code, asm.StoreMem(asm.RFP, stackCell, asm.R1, asm.Word))
+	code = append(code, a.findRow(p, name+"source", none, none)...)
+	code = append(code, a.cell(none)...)
+	return append(code,
+		asm.LoadMem(asm.R1, asm.R2, 8*CellEpoch, asm.DWord),
+		asm.LoadMem(asm.R2, rowAt, RowEpoch, asm.DWord),
+		asm.JNE.Reg(asm.R1, asm.R2, none),
+		asm.LoadMem(asm.R1, rowAt, p.Form.shown(), asm.DWord),
+		asm.StoreMem(asm.RFP, stackShown, asm.R1, asm.DWord),
+		asm.Mov.Imm(asm.R0, 0).WithSymbol(none))
+}
+
+// shown returns the offset of the value that a row shows as a clock.
+func (f *Form) shown() int16 {
+	if f.Kind.HasIntervals() {
+		return rowTotal
+	}
+	return RowSum
+}
+
+// sourceOf puts the number of a step's source into R1.
+func (a *assembler) sourceOf(i int) asm.Instructions {
+	if a.fixed != nil {
+		return asm.Instructions{asm.Mov.Imm(asm.R1, int32(a.fixed[i].Source))}
+	}
+	return append(fromSpot(spotStep(i)), asm.RSh.Imm(asm.R1, 32))
+}
+
+// take measures what the clock shows.
+func take(f *Form, name string) asm.Instructions {
+	code := append(begin(f), asm.LoadMem(asm.R1, asm.RFP, stackShown, asm.DWord))
+	code = append(code, measured(name)...)
+	code = append(code, countInBucket(f, fmt.Sprint(name, "take"))...)
+	return append(code, done(f)...)
+}

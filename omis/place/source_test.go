@@ -1,0 +1,206 @@
+//go:build linux && amd64
+
+package place_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"mirador/omis"
+	"mirador/omis/linux/subject"
+	"mirador/omis/monitor/rig"
+	"mirador/omis/place/kernel"
+)
+
+// gains is what the program gains.c itself counts in its function: just inside of it, and outside.
+type gains struct {
+	faults, waits, displaced [2]int64
+}
+
+func gain(t *testing.T, r *rig.Monitor, command string) (g gains) {
+	t.Helper()
+	_, err := fmt.Sscanf(r.Target.Do("%s", command), "done %d %d %d %d %d %d",
+		&g.faults[0], &g.faults[1], &g.waits[0], &g.waits[1], &g.displaced[0], &g.displaced[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// span measures a function by the timer pa_t_1, from its entry to its exits.
+func span(r *rig.Monitor, function string) {
+	r.T.Helper()
+	r.Define("thread_reached_addr([],%#x) : pa_timer_start([pa_t_1])", r.Target.Func[function])
+	for _, exit := range r.Target.Exits(function) {
+		r.Define("thread_reached_addr([],%#x) : pa_timer_stop([pa_t_1])", exit)
+	}
+}
+
+// total is the sum of the rows of a timer, in units of its clock.
+type total struct{ threads, intervals, last, sum, least, most, unfinished int64 }
+
+func exact(r *rig.Monitor, timer int) (s total) {
+	r.T.Helper()
+	list := r.Ask(": pa_timer_exact([pa_t_%d],2)", timer)[1][0].Values[1].List
+	if len(list) == 0 {
+		return s
+	}
+	for i, to := range map[int]*int64{2: &s.intervals, 3: &s.last, 5: &s.sum, 8: &s.least, 9: &s.most, 10: &s.unfinished} {
+		*to, _ = list[i].Int64()
+	}
+	s.threads = int64(len(r.Ask(": pa_timer_exact([pa_t_%d],0)", timer)[1][0].Values[1].List) / 11)
+	return s
+}
+
+func compileGains(t *testing.T) string {
+	return subject.Compile(t, "gains", "-O2", "-pthread", "testdata/gains.c")
+}
+
+// TestCallsInRegion checks, in all placements, that a timer over a counter measures how many system calls
+// each execution of a function makes.
+func TestCallsInRegion(t *testing.T) {
+	program := compileGains(t)
+	for _, placement := range []string{"trap", kernel.Name} {
+		t.Run(placement, func(t *testing.T) {
+			r := newRig(t, placement, rig.Start(t, program))
+			r.Ask(`: pa_counter_create()`)
+			r.Ask(`: pa_timer_over_counter([pa_c_1],1,"histogram")`)
+			r.Define(`thread_has_started_sys_call([],"") : pa_counter_add([pa_c_1],1)`)
+			span(r, "gain")
+			r.Enable()
+			r.RunsIn(placement)
+			gain(t, r, "gain 3 20 7 0 0")
+			if got, want := exact(r, 1), (total{3, 60, 9, 540, 9, 9, 0}); got != want {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+			gain(t, r, "gain 1 1 40 2 0")
+			if got, want := exact(r, 1), (total{4, 61, 44, 584, 9, 44, 0}); got != want {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+			buckets := r.Ask(": pa_timer_histogram([pa_t_1],2)")[1][0].Values[1].List[3].List
+			if len(buckets) != 6 || buckets[2].N != 60 || buckets[5].N != 1 {
+				t.Errorf("the buckets are %v", buckets)
+			}
+		})
+	}
+}
+
+// TestLeftRegion checks, in all placements, that executions of a function that a longjmp leaves count as
+// unfinished, and that the values of the others are right.
+func TestLeftRegion(t *testing.T) {
+	program := compileGains(t)
+	for _, placement := range []string{"trap", kernel.Name} {
+		t.Run(placement, func(t *testing.T) {
+			r := newRig(t, placement, rig.Start(t, program))
+			r.Ask(`: pa_counter_create()`)
+			r.Ask(`: pa_timer_over_counter([pa_c_1],1,"sums")`)
+			r.Define(`thread_has_started_sys_call([],"getppid") : pa_counter_add([pa_c_1],1)`)
+			span(r, "half")
+			r.Enable()
+			r.RunsIn(placement)
+			r.Target.Do("jump 21")
+			if got, want := exact(r, 1), (total{1, 11, 2, 22, 2, 2, 10}); got != want {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
+// TestTakenAtInstant checks, in all placements, that pa_timer_take measures what a counter has of the thread.
+func TestTakenAtInstant(t *testing.T) {
+	program := compileGains(t)
+	for _, placement := range []string{"trap", kernel.Name} {
+		t.Run(placement, func(t *testing.T) {
+			r := newRig(t, placement, rig.Start(t, program))
+			r.Ask(`: pa_counter_create()`)
+			r.Ask(`: pa_timer_over_counter([pa_c_1],1,"sums")`)
+			r.Define(`thread_has_started_sys_call([],"getppid") : pa_counter_add([pa_c_1],1)`)
+			r.Define("thread_reached_addr([],%#x) : pa_timer_take([pa_t_1])", r.Target.Func["gain"])
+			r.Enable()
+			r.RunsIn(placement)
+			gain(t, r, "gain 2 4 5 0 0") // each thread: 0, 5, 10, 15
+			if got, want := exact(r, 1), (total{2, 8, 15, 60, 0, 15, 0}); got != want {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
+// TestKernelCountsInRegion checks that timers with the clocks of the kernel measure what the program itself
+// asks the kernel for.
+func TestKernelCountsInRegion(t *testing.T) {
+	program := compileGains(t)
+	for clock, of := range map[string]func(gains) [2]int64{
+		"minor-faults":         func(g gains) [2]int64 { return g.faults },
+		"voluntary-switches":   func(g gains) [2]int64 { return g.waits },
+		"involuntary-switches": func(g gains) [2]int64 { return g.displaced },
+	} {
+		t.Run(clock, func(t *testing.T) {
+			r := newRig(t, kernel.Name, rig.Start(t, program))
+			r.Ask(`: pa_timer_create2(%q)`, clock)
+			span(r, "gain")
+			r.Enable()
+			r.RunsIn(kernel.Name)
+			want := of(gain(t, r, "gain 3 20 0 4 6"))
+			got := exact(r, 1)
+			if got.intervals != 60 || got.sum < want[0] || got.sum > want[1] {
+				t.Errorf("%+v, want a sum from %d to %d", got, want[0], want[1])
+			}
+			if clock != "involuntary-switches" && want[0] == 0 {
+				t.Error("the program has not gained anything")
+			}
+			t.Logf("%+v, %v", got, want)
+		})
+	}
+}
+
+// TestNoKernelCountsByTrap checks that the monitor refuses the clocks of the kernel, which a held thread changes,
+// with the reason.
+func TestNoKernelCountsByTrap(t *testing.T) {
+	r := newRig(t, "trap", rig.Start(t, compileGains(t)))
+	r.Ask(`: pa_timer_create2("voluntary-switches")`)
+	span(r, "gain")
+	reply, err := r.Tool.Request(t.Context(), ": csr_enable(["+strings.Join(r.CSRs, ",")+"])", nil, 0)
+	if err != nil || reply.Err() == nil || !strings.Contains(reply.Err().Error(), "to hold the thread changes it") {
+		t.Errorf("%v, %v", reply, err)
+	}
+}
+
+// TestWaitsInRegion checks that a timer over a counter of waits measures the waits of the program, not those in
+// which the monitor holds its threads. In the second case the monitor reads what programs in the kernel count.
+func TestWaitsInRegion(t *testing.T) {
+	program := compileGains(t)
+	for name, how := range map[string]struct{ where, also string }{
+		"kernel": {kernel.Name, ""},
+		"trap":   {"trap", " pa_integrator_add([pa_i_1],1.0)"}, // a program has no such step
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, kernel.Name, rig.Start(t, program))
+			r.Ask(`: pa_counter_create() pa_integrator_create()`)
+			r.Ask(`: pa_timer_over_counter([pa_c_1],1,"sums")`)
+			r.Define("thread_reached_addr([],%#x) : pa_timer_start([pa_t_1])%s", r.Target.Func["gain"], how.also)
+			for _, exit := range r.Target.Exits("gain") {
+				r.Define("thread_reached_addr([],%#x) : pa_timer_stop([pa_t_1])", exit)
+			}
+			r.Define(`thread_has_blocked([]) : pa_counter_add([pa_c_1],1)`)
+			r.Enable()
+			for i, csr := range r.CSRs {
+				want := how.where
+				if i == len(r.CSRs)-1 {
+					want = kernel.Name
+				}
+				if x, err := r.Tool.State(omis.Token(csr)); err != nil || x.Placement.Name != want {
+					t.Errorf("%s runs in %v, want %s; %v", csr, x.Placement, want, err)
+				}
+			}
+			own := gain(t, r, "gain 3 10 0 5 0")
+			got := exact(r, 1)
+			// Each execution naps five times; the kernel may add waits, such as for a lock of the memory. A hold
+			// would add one for each execution.
+			if most := own.waits[0] + got.intervals/2; got.intervals != 30 || got.sum < 150 || got.sum > most {
+				t.Errorf("%+v, want 30 intervals with 150 to %d waits", got, most)
+			}
+		})
+	}
+}

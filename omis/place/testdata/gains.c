@@ -1,0 +1,114 @@
+/* A program with a function during which its thread makes a known number of system calls, waits and touches new pages.
+   The program asks the kernel what it counts for the thread, just inside of the function and just outside, so that
+   what is measured at its ends lies between the two. It does what the lines of its standard input say, and answers
+   each with a line of the sums. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { page = 4096 };
+
+struct counts { long faults, waits, displaced, calls; };
+
+static struct counts now(void) {
+	struct rusage u;
+	getrusage(RUSAGE_THREAD, &u);
+	return (struct counts){u.ru_minflt, u.ru_nvcsw, u.ru_nivcsw, 0};
+}
+
+static void add(struct counts *sum, struct counts begin, struct counts end) {
+	sum->faults += end.faults - begin.faults, sum->waits += end.waits - begin.waits;
+	sum->displaced += end.displaced - begin.displaced;
+}
+
+struct job {
+	int number; /* of its thread */
+	long times, calls, naps, pages;
+	struct counts inside, outside;
+};
+
+/* gain makes system calls, naps and touches pages; it makes two more system calls to ask for the numbers inside. */
+__attribute__((noinline, noclone)) void gain(struct job *j, char *fresh) {
+	struct counts begin = now();
+	struct timespec t = {0, 100000};
+	for (long i = 0; i < j->calls; i++)
+		syscall(SYS_getppid);
+	for (long i = 0; i < j->naps; i++)
+		syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &t, 0);
+	for (long i = 0; i < j->pages; i++)
+		fresh[i * page] = 1;
+	add(&j->inside, begin, now());
+}
+
+static void *gaining(void *p) {
+	struct job *j = p;
+	size_t size = (j->pages + 1) * page;
+	for (long i = 0; i < j->times; i++) {
+		char *fresh = mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		madvise(fresh, size, MADV_NOHUGEPAGE);
+		struct counts begin = now();
+		gain(j, fresh);
+		add(&j->outside, begin, now());
+		munmap(fresh, size);
+	}
+	return 0;
+}
+
+/* half makes a system call and is left by longjmp each second time. */
+static jmp_buf back;
+
+__attribute__((noinline, noclone)) long half(long turn) {
+	long parent = syscall(SYS_getppid);
+	if (turn % 2)
+		longjmp(back, 1);
+	return parent - syscall(SYS_getppid);
+}
+
+static void jump(long times) {
+	for (volatile long i = 0; i < times; i++)
+		if (!setjmp(back))
+			half(i);
+}
+
+static void run(int threads, struct job j) {
+	pthread_t t[64];
+	struct job each[64];
+	for (int i = 0; i < threads; i++) {
+		each[i] = j;
+		each[i].number = i;
+		pthread_create(&t[i], 0, gaining, &each[i]);
+	}
+	for (int i = 0; i < threads; i++) {
+		pthread_join(t[i], 0);
+		struct counts none = {0};
+		add(&j.inside, none, each[i].inside), add(&j.outside, none, each[i].outside);
+	}
+	printf("done %ld %ld %ld %ld %ld %ld\n", j.inside.faults, j.outside.faults, j.inside.waits, j.outside.waits,
+	       j.inside.displaced, j.outside.displaced);
+}
+
+int main(void) {
+	char line[200];
+	setvbuf(stdout, 0, _IOLBF, 0);
+	printf("ready %p\n", (void *)main);
+	while (fgets(line, sizeof line, stdin)) {
+		int threads;
+		long times;
+		struct job j = {0};
+		if (sscanf(line, "gain %d %ld %ld %ld %ld", &threads, &j.times, &j.calls, &j.naps, &j.pages) == 5)
+			run(threads, j);
+		else if (sscanf(line, "jump %ld", &times) == 1)
+			jump(times), printf("done\n");
+		else
+			return 1;
+	}
+	return 0;
+}

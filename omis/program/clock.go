@@ -1,0 +1,40 @@
+package program
+
+// Clock selects what an interval measures: the difference of the values that the clock shows
+// at its end and at its beginning. The first two differ in how inline programs read the
+// time; other placements have only one way to read the elapsed time.
+type Clock uint8
+
+const (
+	// ClockOrdered waits for the preceding instructions to complete: an interval contains
+	// all it encloses and nothing that comes before.
+	ClockOrdered Clock = iota
+	// ClockFast does not wait: it costs half as much, and an interval may or may not
+	// include some tens of instructions at both ends.
+	ClockFast
+	// ClockCPU takes the processor time of the thread instead of the elapsed time.
+	ClockCPU
+	// ClockCell takes the value that another cell has of the thread (Op.Source): of a sum
+	// its value, of intervals their sum.
+	ClockCell
+	// The other clocks take a number that the kernel keeps of the thread.
+	ClockMinorFaults // page faults that read no disk
+	ClockMajorFaults // page faults that waited for a disk
+	ClockVoluntary   // how often the thread gave up its processor to wait
+	ClockInvoluntary // how often the thread lost its processor to another
+	ClockUser        // processor time in the program, in nanoseconds; the kernel adds to it at its ticks
+	ClockSystem      // processor time in the kernel, as ClockUser
+	ClockQueued      // time for which the thread was ready and waited for a processor, in nanoseconds
+
+	Clocks = iota // the size of an array indexed by Clock
+)
+
+// IsElapsed reports whether the clock shows the elapsed time.
+func (c Clock) IsElapsed() bool { return c <= ClockFast }
+
+// IsTime reports whether probes read the clock while it runs, so that intervals contain a part
+// of what the probes cost.
+func (c Clock) IsTime() bool { return c <= ClockCPU }
+
+// IsOfTask reports whether the clock is a number that the kernel keeps of a thread.
+func (c Clock) IsOfTask() bool { return c > ClockCell }
