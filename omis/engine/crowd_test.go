@@ -87,7 +87,7 @@ func TestProcessesReadAtOnce(t *testing.T) {
 		}
 	}
 	n.wasAsked(t, "11 0x1200; 12 0x1200; 13 0x1200; 14 0x1200")
-	b.ask(": proc_get_info([p_1],0x1200) proc_get_info([],0) proc_get_info([],0x2000000)")
+	b.ask(": proc_get_info([p_1],0x1200) proc_get_info([],0) proc_get_info([],0x80000000)")
 	n.wasAsked(t, "")
 }
 
@@ -111,6 +111,6 @@ func TestThreadsReadAtOnce(t *testing.T) {
 		}
 	}
 	n.wasAsked(t, "10 [10 11 12] 0x10080; 20 [20 21] 0x10080")
-	b.ask(": thread_get_info([t_1],0x10080) thread_get_info([],0) thread_get_info([],0x20000)")
+	b.ask(": thread_get_info([t_1],0x10080) thread_get_info([],0) thread_get_info([],0x8000000)")
 	n.wasAsked(t, "")
 }

@@ -16,13 +16,21 @@ func TestProcInfoInBitOrder(t *testing.T) {
 	p.Info = node.ProcInfo{
 		Argv: []string{"a"}, Envp: []string{"X=1"}, UID: 2, GID: 3, Parent: 4, State: 1, TotalTime: 1500 * time.Millisecond,
 		Priority: 12, SystemTime: 250 * time.Millisecond, MemorySize: 14, ResidentSize: 15, MaxResidentSize: 16, IntResidentSize: -1,
-		MinorFaults: 18, MajorFaults: 19, Swaps: -1, FileInput: 21, FileOutput: 22, VoluntarySwitches: 23, InvoluntaryOnes: 24,
+		Swaps: -1, Heap: 29, NonHeap: 30, Usage: usage(18, 19, 21, 22, 23, 24, 25, 26, 27, 28),
 	}
 	b.ask(`: proc_attach3([],812,"")`)
-	b.want(": proc_get_info([],0x1ffffff)", "0 OMIS_OK []\n1 OMIS_OK [p_1] "+
-		`812,["a"],2,3,["a"],["X=1"],u_0,u_0,n_1,812,1,1.5,12,0.25,14,15,16,-1,18,19,-1,21,22,23,24`+"\n")
-	if got := b.ask(": proc_get_info([],0x2000000)"); !strings.Contains(got, "OMIS_PARAMETER_ERROR(28) [p_1]") {
+	b.want(": proc_get_info([],0x7fffffff)", "0 OMIS_OK []\n1 OMIS_OK [p_1] "+
+		`812,["a"],2,3,["a"],["X=1"],u_0,u_0,n_1,812,1,1.5,12,0.25,14,15,16,-1,18,19,-1,21,22,23,24,25.0,26.0,27,28,29,30`+"\n")
+	if got := b.ask(": proc_get_info([],0x80000000)"); !strings.Contains(got, "OMIS_PARAMETER_ERROR(28) [p_1]") {
 		t.Error(got)
+	}
+}
+
+// usage makes a Usage from the numbers of its components in the order of ProcFields.
+func usage(minor, major, input, output, voluntary, involuntary, user, queued, read, written int64) node.Usage {
+	return node.Usage{
+		MinorFaults: minor, MajorFaults: major, FileInput: input, FileOutput: output, VoluntarySwitches: voluntary, InvoluntaryOnes: involuntary,
+		UserTime: time.Duration(user) * time.Second, QueuedTime: time.Duration(queued) * time.Second, ReadBytes: read, WrittenBytes: written,
 	}
 }
 
@@ -31,9 +39,14 @@ func TestThreadInfoInBitOrder(t *testing.T) {
 	p := b.node.Add(812, nil, 812, 813)
 	p.Threads[1].Info = node.ThreadInfo{
 		RootFunction: 2, Parent: 812, StackSize: 5, State: 4, TotalTime: 2 * time.Second, Priority: 10, SystemTime: time.Second, Name: "worker",
+		Usage: usage(19, 20, 25, 26, 21, 22, 17, 18, 23, 24),
 	}
 	b.ask(`: proc_attach3([],812,"")`)
 	b.want(": thread_get_info([t_2],0x10fff)", "0 OMIS_OK []\n1 OMIS_OK [t_2] p_1,813,2,t_1,u_0,5,n_1,813,4,2.0,10,1.0,\"worker\"\n")
+	b.want(": thread_get_info([t_2],0x7ff0000)", "0 OMIS_OK []\n1 OMIS_OK [t_2] \"worker\",17.0,18.0,19,20,21,22,23,24,25,26\n")
+	if got := b.ask(": thread_get_info([],0x8000000)"); !strings.Contains(got, "OMIS_PARAMETER_ERROR(28) [t_1,t_2]") {
+		t.Error(got)
+	}
 }
 
 func TestMemoryAndModules(t *testing.T) {

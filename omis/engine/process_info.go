@@ -10,7 +10,7 @@ import (
 // The information services for processes (OMIS 8.1.2).
 
 // knownProcFields are the components that proc_get_info has.
-const knownProcFields = node.ProcInvolContSwitch<<1 - 1
+const knownProcFields = node.LastProcField<<1 - 1
 
 func procFields(c *call) (node.ProcFields, error) {
 	flags, err := c.int(1)
@@ -65,7 +65,7 @@ func procGetInfo(x *execution, c *call) ([]omis.Value, error) {
 		info = &one
 	}
 	values := make([]omis.Value, 0, bits.OnesCount32(uint32(fields)))
-	for bit := node.ProcGlobalID; bit <= node.ProcInvolContSwitch; bit <<= 1 {
+	for bit := node.ProcGlobalID; bit <= node.LastProcField; bit <<= 1 {
 		if fields&bit != 0 {
 			values = append(values, x.procValue(p, bit, info))
 		}
@@ -93,6 +93,10 @@ func (x *execution) procValue(p *process, bit node.ProcFields, info *node.ProcIn
 		return omis.Seconds(uint64(info.TotalTime))
 	case node.ProcSystemTime:
 		return omis.Seconds(uint64(info.SystemTime))
+	case node.ProcUserTime:
+		return omis.Seconds(uint64(info.UserTime))
+	case node.ProcQueuedTime:
+		return omis.Seconds(uint64(info.QueuedTime))
 	}
 	return omis.Int(procNumber(bit, info))
 }
@@ -127,8 +131,16 @@ func procNumber(bit node.ProcFields, info *node.ProcInfo) int64 {
 		return info.FileOutput
 	case node.ProcVolContSwitch:
 		return info.VoluntarySwitches
+	case node.ProcInvolContSwitch:
+		return info.InvoluntaryOnes
+	case node.ProcReadBytes:
+		return info.ReadBytes
+	case node.ProcWrittenBytes:
+		return info.WrittenBytes
+	case node.ProcHeap:
+		return info.Heap
 	}
-	return info.InvoluntaryOnes
+	return info.NonHeap
 }
 
 // parentToken returns the token of the parent, if that is in the scope, too.

@@ -130,7 +130,7 @@ func frameValues(frames []node.Frame) []omis.Value {
 }
 
 // knownThreadFields are the components that thread_get_info has.
-const knownThreadFields = node.ThreadSystemTime<<1 - 1 | node.ThreadName
+const knownThreadFields = node.ThreadSystemTime<<1 - 1 | (node.LastThreadField<<1 - node.ThreadName)
 
 func threadFields(c *call) (node.ThreadFields, error) {
 	flags, err := c.int(1)
@@ -172,7 +172,7 @@ func threadGetInfo(x *execution, c *call) ([]omis.Value, error) {
 		}
 	}
 	values := make([]omis.Value, 0, bits.OnesCount32(uint32(fields)))
-	for bit := node.ThreadProcess; bit <= node.ThreadName; bit <<= 1 {
+	for bit := node.ThreadProcess; bit <= node.LastThreadField; bit <<= 1 {
 		if fields&bit != 0 {
 			values = append(values, x.threadValue(t, bit, &info))
 		}
@@ -208,8 +208,35 @@ func (x *execution) threadValue(t *thread, bit node.ThreadFields, info *node.Thr
 		return omis.Int(info.Priority)
 	case node.ThreadSystemTime:
 		return omis.Seconds(uint64(info.SystemTime))
+	case node.ThreadName:
+		return omis.String(info.Name)
 	}
-	return omis.String(info.Name)
+	return usageValue(bit, &info.Usage)
+}
+
+// usageValue returns one of the components that threads have as processes do.
+func usageValue(bit node.ThreadFields, u *node.Usage) omis.Value {
+	switch bit {
+	case node.ThreadUserTime:
+		return omis.Seconds(uint64(u.UserTime))
+	case node.ThreadQueuedTime:
+		return omis.Seconds(uint64(u.QueuedTime))
+	case node.ThreadMinorPageFaults:
+		return omis.Int(u.MinorFaults)
+	case node.ThreadMajorPageFaults:
+		return omis.Int(u.MajorFaults)
+	case node.ThreadVolContSwitch:
+		return omis.Int(u.VoluntarySwitches)
+	case node.ThreadInvolContSwitch:
+		return omis.Int(u.InvoluntaryOnes)
+	case node.ThreadReadBytes:
+		return omis.Int(u.ReadBytes)
+	case node.ThreadWrittenBytes:
+		return omis.Int(u.WrittenBytes)
+	case node.ThreadFileInput:
+		return omis.Int(u.FileInput)
+	}
+	return omis.Int(u.FileOutput)
 }
 
 func threadSendSignal(_ *execution, c *call) ([]omis.Value, error) {

@@ -203,6 +203,17 @@ const (
 	ProcFileOutput
 	ProcVolContSwitch
 	ProcInvolContSwitch
+
+	// OMIS does not define the components from here on: metrics of MIR need them.
+
+	ProcUserTime
+	ProcQueuedTime
+	ProcReadBytes
+	ProcWrittenBytes
+	ProcHeap
+	ProcNonHeap
+
+	LastProcField = ProcNonHeap
 )
 
 // Scheduling states of proc_get_info and thread_get_info.
@@ -217,24 +228,22 @@ const (
 // ProcInfo holds the selected components; the others are zero. Sizes are in
 // bytes; a value that Linux does not have is -1.
 type ProcInfo struct {
-	Argv, Envp        []string
-	UID, GID          int64
-	Parent            int // pid
-	State             int
-	TotalTime         time.Duration
-	Priority          int64
-	SystemTime        time.Duration
-	MemorySize        int64
-	ResidentSize      int64
-	MaxResidentSize   int64
-	IntResidentSize   int64
-	MinorFaults       int64
-	MajorFaults       int64
-	Swaps             int64
-	FileInput         int64
-	FileOutput        int64
-	VoluntarySwitches int64
-	InvoluntaryOnes   int64
+	Argv, Envp      []string
+	UID, GID        int64
+	Parent          int // pid
+	State           int
+	TotalTime       time.Duration
+	Priority        int64
+	SystemTime      time.Duration
+	MemorySize      int64
+	ResidentSize    int64
+	MaxResidentSize int64
+	IntResidentSize int64
+	Swaps           int64
+	Heap            int64 // bytes that the program has allocated and not freed
+	NonHeap         int64 // resident memory that is not anonymous
+
+	Usage
 }
 
 // ThreadFields selects components of thread_get_info (OMIS 8.1.3).
@@ -259,6 +268,22 @@ const (
 	ThreadName ThreadFields = 1 << 16
 )
 
+// OMIS does not define the following components either: metrics of MIR need them.
+const (
+	ThreadUserTime ThreadFields = ThreadName << (1 + iota)
+	ThreadQueuedTime
+	ThreadMinorPageFaults
+	ThreadMajorPageFaults
+	ThreadVolContSwitch
+	ThreadInvolContSwitch
+	ThreadReadBytes
+	ThreadWrittenBytes
+	ThreadFileInput
+	ThreadFileOutput
+
+	LastThreadField = ThreadFileOutput
+)
+
 // ThreadInfo holds the selected components; the others are zero.
 type ThreadInfo struct {
 	RootFunction uint64
@@ -269,6 +294,21 @@ type ThreadInfo struct {
 	Priority     int64
 	SystemTime   time.Duration
 	Name         string
+
+	Usage
+}
+
+// Usage holds the components that processes and threads have in common. QueuedTime is the
+// time for which threads were ready and waited for a processor. ReadBytes are the results of
+// read and similar calls, whatever they read from; FileInput is what disks had to read for
+// them, in blocks of 512 bytes. QueuedTime and the context switches of a process are those
+// of its live threads.
+type Usage struct {
+	UserTime, QueuedTime               time.Duration
+	MinorFaults, MajorFaults           int64
+	VoluntarySwitches, InvoluntaryOnes int64
+	ReadBytes, WrittenBytes            int64
+	FileInput, FileOutput              int64
 }
 
 // Frame is one function activation in a backtrace.

@@ -83,7 +83,7 @@ func processActions() []Service {
 			Name: "proc_get_info", Kind: Information, Need: PartiallyRequired, Object: omis.ClassProcess,
 			Params: []Param{procList(), IntegerParam("flags")},
 			Result: "struct { Proc_static_info statinfo; Proc_dynamic_info dyninfo; }", Role: Read, Support: wholly(),
-			Doc:   "return information on processes; each bit of flags selects a component, in ascending order",
+			Doc:   "return information on processes; each bit of flags selects a component, in ascending order; bits 25 to 30 are the user time, the time for which live threads waited for a processor, the bytes read and written by system calls, the heap, and other resident memory",
 			Linux: "/proc/PID; the state, times and priority of 16 and more processes at once by an eBPF task iterator, as for `thread_get_info`. Always −1: `int_resident_size` (Linux has no such value for processes), `swaps` (it swaps pages). Undefined tokens: the message queue, and a parent that the tool is not attached to. The global id is the local one, the user's argv is argv; empty arguments at its end are omitted, because they cannot be distinguished from a shortened title. `file_input` and `file_output` are in blocks of 512 bytes, as in getrusage; context switches are those of the live threads",
 		},
 		{

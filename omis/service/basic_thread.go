@@ -82,7 +82,7 @@ func threadActions() []Service {
 			Params: []Param{threadList(), IntegerParam("flags")},
 			Result: "struct { Thread_static_info statinfo; Thread_dynamic_info dyninfo; [string name;] }",
 			Role:   Read, Support: wholly(),
-			Doc:   "return information on threads; each bit of flags selects a component, in ascending order; bit 16 is the thread's name",
+			Doc:   "return information on threads; each bit of flags selects a component, in ascending order; bit 16 is the thread's name, bits 17 to 26 are the user time, the time for which it waited for a processor, minor and major page faults, voluntary and involuntary context switches, bytes read and written by system calls, and file input and output",
 			Linux: "/proc/PID/task; 16 and more threads of a process at once by an eBPF task iterator, which is faster, with CAP_BPF and CAP_PERFMON on Linux 6.1. The root function is read from the stack, for which the thread is stopped; the parent is known for threads whose creation was observed, otherwise it is an undefined token, as is the message queue. `stack_size` is the size of the mapping that contains the stack pointer, −1 if there is none; the root function is 0 if the stack does not show it",
 		},
 		{

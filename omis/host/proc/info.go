@@ -27,9 +27,11 @@ const (
 // files comes from a file that must be read anyway, else from the cheapest.
 const (
 	statusOnly = node.ProcUID | node.ProcGID | node.ProcMaxResidentSize | switches
-	statOnly   = node.ProcPriority | node.ProcSystemTime | node.ProcMinorPageFaults | node.ProcMajorPageFaults
+	statOnly   = node.ProcPriority | node.ProcSystemTime | node.ProcUserTime | node.ProcMinorPageFaults | node.ProcMajorPageFaults
 	either     = node.ProcParent | node.ProcSchedulingState
 	anywhere   = node.ProcMemorySize
+	statm      = node.ProcNonHeap | node.ProcHeap
+	ioFields   = node.ProcFileInput | node.ProcFileOutput | node.ProcReadBytes | node.ProcWrittenBytes
 
 	switches = node.ProcVolContSwitch | node.ProcInvolContSwitch
 )
@@ -63,8 +65,9 @@ func (q query) collect(f node.ProcFields, info *node.ProcInfo) error {
 		{f&node.ProcTotalTime != 0, query.time},
 		{f&(node.ProcArgv|node.ProcUserArgv) != 0, query.arguments},
 		{f&node.ProcEnvp != 0, query.environment},
-		{f&(node.ProcFileInput|node.ProcFileOutput) != 0, query.inputOutput},
-		{f&node.ProcResidentSize != 0 && f&statusOnly == 0 || f&anywhere != 0 && f&(statusOnly|statOnly|either) == 0, query.sizes},
+		{f&ioFields != 0, query.inputOutput},
+		{f&statm != 0 || f&node.ProcResidentSize != 0 && f&statusOnly == 0 || f&anywhere != 0 && f&(statusOnly|statOnly|either) == 0, query.sizes},
+		{f&node.ProcQueuedTime != 0, query.queued},
 		{f&statusOnly != 0, query.status},
 		{f&statOnly != 0 || f&either != 0 && f&statusOnly == 0, query.stat},
 	} {
@@ -93,7 +96,7 @@ func (q query) stat(_ node.ProcFields, info *node.ProcInfo) error {
 	info.Parent = s.parent
 	info.State = schedulingState(s.state)
 	info.Priority = s.nice
-	info.SystemTime = q.notLess(s.systemTime)
+	info.SystemTime, info.UserTime = q.notLess(s.systemTime), ofTicks(s.userTime)
 	info.MemorySize = s.memory
 	info.MinorFaults, info.MajorFaults = s.minorFaults, s.majorFaults
 	if s.state == 'Z' {
@@ -135,8 +138,10 @@ func (q query) sizes(_ node.ProcFields, info *node.ProcInfo) error {
 		return err
 	}
 	size, rest, _ := bytes.Cut(text, []byte{' '})
+	resident, shared, _ := bytes.Cut(rest, []byte{' '})
 	page := int64(os.Getpagesize())
-	info.MemorySize, info.ResidentSize = Number(size)*page, Number(rest)*page
+	info.MemorySize, info.ResidentSize, info.NonHeap = Number(size)*page, Number(resident)*page, Number(shared)*page
+	info.Heap = info.ResidentSize - info.NonHeap
 	if info.MemorySize == 0 {
 		return q.survivor(info)
 	}
@@ -177,6 +182,23 @@ func (q query) status(f node.ProcFields, info *node.ProcInfo) error {
 		return q.switches(info)
 	}
 	return nil
+}
+
+// queued sums up the time for which the existing threads waited for a processor.
+func (q query) queued(_ node.ProcFields, info *node.ProcInfo) error {
+	tids, err := q.threads()
+	for _, tid := range tids {
+		if text, err := q.read(fileID{tid, schedstatFile}); err == nil { // else the thread has ended since
+			info.QueuedTime += queuedTime(text)
+		}
+	}
+	return err
+}
+
+// queuedTime returns the second number of a schedstat file.
+func queuedTime(text []byte) time.Duration {
+	_, rest, _ := bytes.Cut(text, []byte{' '})
+	return time.Duration(Number(rest))
 }
 
 // switches sums up the context switches of the existing threads: the kernel does not show
@@ -224,13 +246,22 @@ func (q query) inputOutput(_ node.ProcFields, info *node.ProcInfo) error {
 	if err != nil {
 		return err
 	}
+	parseIO(text, &info.Usage)
+	return nil
+}
+
+// parseIO parses the io file of a process or a thread.
+func parseIO(text []byte, u *node.Usage) {
 	for name, value := range Pairs(text) {
 		switch string(name) {
 		case "read_bytes":
-			info.FileInput = Number(value) / inputUnit
+			u.FileInput = Number(value) / inputUnit
 		case "write_bytes":
-			info.FileOutput = Number(value) / inputUnit
+			u.FileOutput = Number(value) / inputUnit
+		case "rchar":
+			u.ReadBytes = Number(value)
+		case "wchar":
+			u.WrittenBytes = Number(value)
 		}
 	}
-	return nil
 }

@@ -82,7 +82,7 @@ func TestProcessesAtOnceEqualFiles(t *testing.T) {
 
 // shown formats the components in f.
 func shown(i *node.ProcInfo, f node.ProcFields) (s string) {
-	for bit := node.ProcGlobalID; bit <= node.ProcInvolContSwitch; bit <<= 1 {
+	for bit := node.ProcGlobalID; bit <= node.LastProcField; bit <<= 1 {
 		if f&bit&^(node.ProcGlobalID|node.ProcLocalID|node.ProcMessageQueue|node.ProcNode) != 0 {
 			s += fmt.Sprintf("%#x %s, ", uint32(bit), component(i, bit))
 		}

@@ -158,7 +158,7 @@ func TestEndedProcess(t *testing.T) {
 	if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) {
 		t.Fatal(err)
 	}
-	for bit := node.ProcGlobalID; bit <= node.ProcInvolContSwitch; bit <<= 1 { // The process is a zombie now.
+	for bit := node.ProcGlobalID; bit <= node.LastProcField; bit <<= 1 { // The process is a zombie now.
 		_, err := r.Info(id, bit)
 		wantGone(t, err)
 	}

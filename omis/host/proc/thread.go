@@ -14,6 +14,14 @@ import (
 // threadStatFields are the components in a thread's stat file.
 const threadStatFields = node.ThreadSchedulingState | node.ThreadPriority | node.ThreadSystemTime | node.ThreadName
 
+// The files of a thread with its usage. The task iterator (crowd) reads none of these components.
+const (
+	threadStatUsage   = node.ThreadUserTime | node.ThreadMinorPageFaults | node.ThreadMajorPageFaults
+	threadStatusUsage = node.ThreadVolContSwitch | node.ThreadInvolContSwitch
+	threadIOUsage     = node.ThreadReadBytes | node.ThreadWrittenBytes | node.ThreadFileInput | node.ThreadFileOutput
+	threadTimes       = node.ThreadTotalTime | node.ThreadQueuedTime
+)
+
 // Threads lists the threads of a process in ascending order.
 func Threads(pid int) ([]int, error) {
 	tids, err := threads(pid)
@@ -60,11 +68,17 @@ func (r *Reader) ThreadInfo(p omis.ProcID, tid int, f node.ThreadFields) (node.T
 	if err != nil {
 		return info, err
 	}
-	if f&threadStatFields != 0 {
+	if f&(threadStatFields|threadStatUsage) != 0 {
 		err = q.threadStat(tid, f, &info)
 	}
+	if err == nil && f&threadStatusUsage != 0 {
+		err = q.threadSwitches(tid, &info)
+	}
+	if err == nil && f&threadIOUsage != 0 {
+		err = q.threadIO(tid, &info)
+	}
 	// If no component is asked for, the cheapest file shows whether the thread exists.
-	if err == nil && (f&node.ThreadTotalTime != 0 || f&threadStatFields == 0) {
+	if err == nil && (f&threadTimes != 0 || f&threadStatFields == 0) {
 		err = q.threadTime(tid, &info)
 	}
 	if err == nil && f&node.ThreadStackSize != 0 {
@@ -96,7 +110,27 @@ func (q query) threadStat(tid int, f node.ThreadFields, info *node.ThreadInfo) e
 	}
 	info.State = schedulingState(s.state)
 	info.Priority = s.nice
-	info.SystemTime = ofTicks(s.systemTime)
+	info.SystemTime, info.UserTime = ofTicks(s.systemTime), ofTicks(s.userTime)
+	info.MinorFaults, info.MajorFaults = s.minorFaults, s.majorFaults
+	return nil
+}
+
+func (q query) threadSwitches(tid int, info *node.ThreadInfo) error {
+	text, err := q.read(fileID{tid, statusFile})
+	if err != nil {
+		return err
+	}
+	s := parseStatus(text)
+	info.VoluntarySwitches, info.InvoluntaryOnes = s.Voluntary, s.Preemptive
+	return nil
+}
+
+func (q query) threadIO(tid int, info *node.ThreadInfo) error {
+	text, err := q.read(fileID{tid, ioFile})
+	if err != nil {
+		return err
+	}
+	parseIO(text, &info.Usage)
 	return nil
 }
 
@@ -106,7 +140,7 @@ func (q query) threadTime(tid int, info *node.ThreadInfo) error {
 	if err != nil {
 		return err
 	}
-	info.TotalTime = time.Duration(Number(text))
+	info.TotalTime, info.QueuedTime = time.Duration(Number(text)), queuedTime(text)
 	return nil
 }
 

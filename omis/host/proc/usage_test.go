@@ -137,7 +137,7 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 	}
 }
 
-const allFields = node.ProcInvolContSwitch<<1 - 1
+const allFields = node.LastProcField<<1 - 1
 
 // TestInfoEqualsOwnReport compares every component that the node provides with the
 // process's own system calls (getrusage, getpriority, getppid), and with ps.
@@ -162,6 +162,7 @@ func TestInfoEqualsOwnReport(t *testing.T) {
 		{"state", float64(i.State), node.StateBlocked, 0},
 		{"total time", i.TotalTime.Seconds(), s["utime"] + s["stime"], 0.02},
 		{"system time", i.SystemTime.Seconds(), s["stime"], 0.02},
+		{"user time", i.UserTime.Seconds(), s["utime"], 0.02},
 		{"most resident", float64(i.MaxResidentSize), s["maxrss"], 1 << 20},
 		{"minor faults", float64(i.MinorFaults), s["minflt"], 10},
 		{"major faults", float64(i.MajorFaults), s["majflt"], 2},
@@ -174,6 +175,9 @@ func TestInfoEqualsOwnReport(t *testing.T) {
 		{"swaps", float64(i.Swaps), -1, 0},
 	} {
 		near(t, c.what, c.got, c.want, c.tolerance)
+	}
+	if i.ReadBytes < 1<<20 || i.WrittenBytes < 1<<20 || i.WrittenBytes > 1<<20+1<<14 {
+		t.Errorf("%d bytes read, %d written: the process read and wrote a block of a megabyte", i.ReadBytes, i.WrittenBytes)
 	}
 	if i.VoluntarySwitches < 80 {
 		t.Errorf("%d voluntary switches: two threads slept 40 times each", i.VoluntarySwitches)
@@ -198,7 +202,7 @@ func TestInfoBitByBit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for bit := node.ProcGlobalID; bit <= node.ProcInvolContSwitch; bit <<= 1 {
+	for bit := node.ProcGlobalID; bit <= node.LastProcField; bit <<= 1 {
 		i, err := r.Info(u.id, bit)
 		if err != nil {
 			t.Errorf("%#x: %v", bit, err)
@@ -219,6 +223,10 @@ func component(i *node.ProcInfo, bit node.ProcFields) string {
 		return fmt.Sprintf("%.2f", i.TotalTime.Seconds())
 	case node.ProcSystemTime:
 		return fmt.Sprintf("%.2f", i.SystemTime.Seconds())
+	case node.ProcUserTime:
+		return fmt.Sprintf("%.2f", i.UserTime.Seconds())
+	case node.ProcQueuedTime:
+		return fmt.Sprintf("%.3f", i.QueuedTime.Seconds())
 	}
 	return fmt.Sprint(map[node.ProcFields]int64{
 		node.ProcUID: i.UID, node.ProcGID: i.GID, node.ProcParent: int64(i.Parent), node.ProcSchedulingState: int64(i.State),
@@ -227,6 +235,7 @@ func component(i *node.ProcInfo, bit node.ProcFields) string {
 		node.ProcMinorPageFaults: i.MinorFaults, node.ProcMajorPageFaults: i.MajorFaults, node.ProcSwaps: i.Swaps,
 		node.ProcFileInput: i.FileInput, node.ProcFileOutput: i.FileOutput,
 		node.ProcVolContSwitch: i.VoluntarySwitches, node.ProcInvolContSwitch: i.InvoluntaryOnes,
+		node.ProcReadBytes: i.ReadBytes, node.ProcWrittenBytes: i.WrittenBytes, node.ProcHeap: i.Heap, node.ProcNonHeap: i.NonHeap,
 	}[bit])
 }
 
@@ -242,16 +251,33 @@ func TestThreadInfoEqualsOwnReport(t *testing.T) {
 	names := strings.Split(strings.TrimSpace(ps(t, u.id.PID, "-L", "-o", "comm=")), "\n")
 	atOnce := r.ThreadInfos(u.id, append(make([]int, fewest), tids...), everything)
 	for n, tid := range tids {
-		i, err := r.ThreadInfo(u.id, tid, node.ThreadSystemTime<<1-1|node.ThreadName)
+		i, err := r.ThreadInfo(u.id, tid, node.LastThreadField<<1-1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		u.check(t, tid, n, names[n], i)
+		u.checkUsage(t, tid, &i.Usage)
 		if i, there := atOnce[tid]; there {
 			u.check(t, tid, n, names[n], i)
 		} else {
 			t.Errorf("thread %d is missing among those read at once", tid)
 		}
+	}
+}
+
+// checkUsage compares what was read about a thread's usage with its own report.
+func (u *usage) checkUsage(t *testing.T, tid int, i *node.Usage) {
+	t.Helper()
+	self := u.threads[tid][3:]
+	near(t, "user time", i.UserTime.Seconds(), self[0], 0.02)
+	near(t, "minor faults", float64(i.MinorFaults), self[1], 10)
+	near(t, "major faults", float64(i.MajorFaults), self[2], 2)
+	near(t, "file input", float64(i.FileInput), self[3], 0)
+	near(t, "file output", float64(i.FileOutput), self[4], 0)
+	near(t, "voluntary switches", float64(i.VoluntarySwitches), self[5], 5)
+	near(t, "involuntary switches", float64(i.InvoluntaryOnes), self[6], 10)
+	if main := tid == u.id.PID; main != (i.WrittenBytes > 1<<20) {
+		t.Errorf("thread %d has written %d bytes; the main thread wrote a megabyte", tid, i.WrittenBytes)
 	}
 }
 

@@ -4,7 +4,7 @@
 //	ready
 //	process UTIME STIME MAXRSS MINFLT MAJFLT INBLOCK OUBLOCK NVCSW NIVCSW NICE PPID
 //	                         (the switches of the remaining threads)
-//	thread TID CPU STIME NICE    (of each)
+//	thread TID CPU STIME NICE UTIME MINFLT MAJFLT INBLOCK OUBLOCK NVCSW NIVCSW    (of each)
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -40,7 +40,8 @@ static void tell_thread(void) {
 	getrusage(RUSAGE_THREAD, &u);
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	pthread_mutex_lock(&telling);
-	printf("thread %d %f %f %d\n", tid, t.tv_sec + t.tv_nsec / 1e9, seconds(u.ru_stime), getpriority(PRIO_PROCESS, tid));
+	printf("thread %d %f %f %d %f %ld %ld %ld %ld %ld %ld\n", tid, t.tv_sec + t.tv_nsec / 1e9, seconds(u.ru_stime), getpriority(PRIO_PROCESS, tid),
+		seconds(u.ru_utime), u.ru_minflt, u.ru_majflt, u.ru_inblock, u.ru_oublock, u.ru_nvcsw, u.ru_nivcsw);
 	pthread_mutex_unlock(&telling);
 }
 
