@@ -29,6 +29,7 @@ type Metric struct {
 	amount bool    // fromEvents: add the event's first parameter instead of 1, unless it is negative
 	byCall bool    // exists for each system call, as NAME:CALL
 	clock  string  // clock of the timer of betweenEvents; "": wall clock time
+	info   info    // components of fromInfo
 }
 
 // source tells which service the values of a metric come from.
@@ -39,7 +40,7 @@ const (
 	fromTimer
 	fromCPUTimer
 	fromThreads
-	fromCPU
+	fromInfo
 	fromEvents
 	betweenEvents
 )

@@ -1,10 +1,11 @@
 package translate
 
 import (
+	"math/bits"
 	"slices"
 
-	"mirador/mir"
 	"mirador/omis"
+	"mirador/omis/node"
 	"mirador/omis/program"
 )
 
@@ -14,13 +15,17 @@ type reading struct {
 	timers  []row            // WC_TIME
 	cpu     []row            // CPU_TIME of a region
 	events  map[string][]row // by the name of a metric that is measured at events
-	procs   []row            // CPU_TIME of processes
-	threads []row            // live threads, with their CPU_TIME if a metric needs it
+	procs   []row            // processes, with the components of procFields
+	threads []row            // live threads, with the components of threadFields
+
+	procFields   node.ProcFields
+	threadFields node.ThreadFields
 }
 
 type row struct {
 	process, thread omis.Token
 	stats           Stats
+	values          []omis.Value // components of information services
 }
 
 // reading parses the actions of a reply in the order of Read.
@@ -71,11 +76,11 @@ func (p *Plan) reading(reply omis.Reply, h Handles) (rd reading, err error) {
 		}
 		rd.events[m.Name] = rows
 	}
-	if p.uses(fromCPU) && p.wants(processLevel) {
-		take(&rd.procs, processRows)
+	if rd.procFields = p.procFields(); rd.procFields != 0 {
+		take(&rd.procs, infoRows("proc_get_info", bits.OnesCount32(uint32(rd.procFields)), ofProcess))
 	}
-	if fields := p.threadFields(); fields != 0 {
-		take(&rd.threads, threadRows)
+	if rd.threadFields = p.threadFields(); rd.threadFields != 0 {
+		take(&rd.threads, infoRows("thread_get_info", bits.OnesCount32(uint32(rd.threadFields)), ofThread))
 	}
 	return rd, err
 }
@@ -137,7 +142,7 @@ func flat(reply omis.Reply, i int, service string, width int, stats func([]omis.
 		}
 		rows = slices.Grow(rows, len(r.Values[1].List)/width)
 		for l := r.Values[1].List; len(l) > 0; l = l[width:] {
-			rows = append(rows, row{l[0].Token(), l[1].Token(), stats(l[2:width])})
+			rows = append(rows, row{process: l[0].Token(), thread: l[1].Token(), stats: stats(l[2:width])})
 		}
 	}
 	return rows, nil
@@ -161,42 +166,6 @@ func withMore(rows, more []row, add func(*Stats, Stats)) []row {
 	return rows
 }
 
-func processRows(reply omis.Reply, i int) ([]row, error) {
-	var rows []row
-	for r, err := range results(reply, i) {
-		if err != nil {
-			return nil, err
-		}
-		if len(r.Values) != 1 {
-			return nil, unexpected("proc_get_info", r)
-		}
-		for _, process := range r.Objects {
-			rows = append(rows, row{process: process, stats: single(r.Values[0].Nanoseconds())})
-		}
-	}
-	return rows, nil
-}
-
-func threadRows(reply omis.Reply, i int) ([]row, error) {
-	var rows []row
-	for r, err := range results(reply, i) {
-		if err != nil {
-			return nil, err
-		}
-		if len(r.Values) == 0 {
-			return nil, unexpected("thread_get_info", r)
-		}
-		for _, thread := range r.Objects {
-			t := row{process: r.Values[0].Token(), thread: thread}
-			if len(r.Values) > 1 {
-				t.stats = single(r.Values[1].Nanoseconds())
-			}
-			rows = append(rows, t)
-		}
-	}
-	return rows, nil
-}
-
 // of returns the value of a metric for an instance of an entity.
 func (rd *reading) of(m Metric, i *Instance) Stats {
 	switch m.source {
@@ -211,10 +180,7 @@ func (rd *reading) of(m Metric, i *Instance) Stats {
 	case fromThreads:
 		return rd.threadCount(i)
 	}
-	if i.level == mir.Thread {
-		return total(rd.threads, i, Stats{})
-	}
-	return total(rd.procs, i, Stats{})
+	return rd.info(m, i)
 }
 
 // total adds up the values of rows. It returns none if there are no rows.

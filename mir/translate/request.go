@@ -166,13 +166,23 @@ func (p *Plan) Remove(h Handles) string {
 // Read returns the request for the values. Values reads the reply.
 func (p *Plan) Read(h Handles) string {
 	as := p.each(h, "read")
-	if p.uses(fromCPU) && p.wants(processLevel) {
-		as = append(as, fmt.Sprintf("proc_get_info(%s,%#x)", list(p.read()), node.ProcTotalTime))
+	if fields := p.procFields(); fields != 0 {
+		as = append(as, fmt.Sprintf("proc_get_info(%s,%#x)", list(p.read()), fields))
 	}
 	if fields := p.threadFields(); fields != 0 {
 		as = append(as, fmt.Sprintf("thread_get_info(%s,%#x)", list(p.read()), fields))
 	}
 	return unconditional(as)
+}
+
+// procFields returns the information to request about processes, 0 if none.
+func (p *Plan) procFields() (f node.ProcFields) {
+	if p.wants(processLevel) {
+		for _, m := range p.Metrics {
+			f |= m.info.process
+		}
+	}
+	return f
 }
 
 // threadFields returns the information to request about threads, 0 if none.
@@ -181,8 +191,11 @@ func (p *Plan) threadFields() node.ThreadFields {
 	if p.uses(fromThreads) || p.wants(everyThread) {
 		f |= node.ThreadProcess
 	}
-	if p.uses(fromCPU) && p.wants(threadLevel) {
-		f |= node.ThreadProcess | node.ThreadTotalTime
+	if p.uses(fromInfo) && p.wants(threadLevel) {
+		f |= node.ThreadProcess
+		for _, m := range p.Metrics {
+			f |= m.info.thread
+		}
 	}
 	return f
 }

@@ -1,31 +1,33 @@
 package translate
 
+import "slices"
+
 // linuxMetrics returns the metrics that only Linux defines.
 func linuxMetrics() []Metric {
-	return []Metric{
-		{
+	return append(slices.Concat(usageMetrics(), sizeMetrics()),
+		Metric{
 			Name: "IOWAIT_COUNT", Unit: "1", Kind: "counter", Entities: allEntities, source: fromEvents,
 			Doc:      "How often threads began to wait for a disk, since the probe was activated or reset.",
 			Measured: "pa_counter_add when pa_thread_has_blocked_on_io",
 			begin:    []event{{service: "pa_thread_has_blocked_on_io"}},
 		},
-		{
+		Metric{
 			Name: "IOWAIT_TIME", Unit: "ms", Kind: "counter", Entities: allEntities, source: betweenEvents,
 			Doc:      "Total time that threads waited for a disk, in a system call or for a page that had to be read. A wait counts when it ends.",
 			Measured: "pa_timer_start when pa_thread_has_blocked_on_io, pa_timer_stop when thread_has_been_unblocked",
 			begin:    []event{{service: "pa_thread_has_blocked_on_io"}}, end: []event{{service: "thread_has_been_unblocked"}},
 		},
-		{
+		Metric{
 			Name: "SYSCALL_COUNT", Unit: "1", Kind: "counter", Entities: allEntities, source: fromEvents, byCall: true,
 			Doc:      "How many system calls were made since the probe was activated or reset. SYSCALL_COUNT:read counts only read; any system call's name is possible.",
 			Measured: "pa_counter_add when thread_has_started_sys_call",
 			begin:    systemCalls(started, ""),
 		},
-		{
+		Metric{
 			Name: "SYSCALL_TIME", Unit: "ms", Kind: "counter", Entities: allEntities, source: betweenEvents, byCall: true,
 			Doc:      "Total time of the system calls that have ended. SYSCALL_TIME:futex measures only futex; any system call's name is possible.",
 			Measured: "pa_timer_start when thread_has_started_sys_call, pa_timer_stop when thread_has_ended_sys_call",
 			begin:    systemCalls(started, ""), end: systemCalls(ended, ""),
 		},
-	}
+	)
 }

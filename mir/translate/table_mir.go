@@ -1,6 +1,11 @@
 package translate
 
-import "mirador/mir"
+import (
+	"slices"
+
+	"mirador/mir"
+	"mirador/omis/node"
+)
 
 var (
 	allEntities = []mir.EntityKind{mir.Node, mir.Process, mir.Thread}
@@ -10,7 +15,7 @@ var (
 // mirMetrics returns the metrics of Table 1 of MIR's report that native programs have, and
 // COUNT, which the text of MIR 8 names.
 func mirMetrics() []Metric {
-	return append(netMetrics(),
+	return append(slices.Concat(netMetrics(), heapMetrics()),
 		Metric{
 			Name: "BLOCKED_COUNT", Unit: "1", Kind: "counter", Entities: allEntities, source: fromEvents,
 			Doc:      "How often threads began to wait (for input, a lock, a time or each other) since the probe was activated or reset.",
@@ -29,7 +34,8 @@ func mirMetrics() []Metric {
 			Measured: "pa_counter_add at the region's entry",
 		},
 		Metric{
-			Name: "CPU_TIME", Unit: "ms", Kind: "gauge", Entities: allEntities, source: fromCPU,
+			Name: "CPU_TIME", Unit: "ms", Kind: "gauge", Entities: allEntities, source: fromInfo,
+			info:     info{process: node.ProcTotalTime, thread: node.ThreadTotalTime},
 			Doc:      "CPU time used since the start, user and system.",
 			Measured: "proc_get_info, thread_get_info: read from /proc, without stopping anything",
 		},

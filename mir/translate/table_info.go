@@ -1,0 +1,68 @@
+package translate
+
+import "mirador/omis/node"
+
+// Blocks of file input and output have 512 bytes (OMIS 8.1.2, ru_inblock of getrusage).
+const block = 512
+
+// usageMetrics returns what the kernel counts for each thread and process since its start.
+func usageMetrics() []Metric {
+	list := []Metric{
+		{Name: "DISK_READ_BYTES", Unit: "B", Doc: "Bytes that disks had to read for it.", info: info{node.ProcFileInput, node.ThreadFileInput, block}},
+		{Name: "DISK_WRITE_BYTES", Unit: "B", Doc: "Bytes that it caused to be written to disks, when they became dirty in the cache.", info: info{node.ProcFileOutput, node.ThreadFileOutput, block}},
+		{Name: "INVOLUNTARY_SWITCHES", Unit: "1", Doc: "How often threads lost their processor to another thread. For processes, that of the live threads.", info: info{process: node.ProcInvolContSwitch, thread: node.ThreadInvolContSwitch}},
+		{Name: "MAJOR_FAULTS", Unit: "1", Doc: "Page faults that waited for a disk.", info: info{process: node.ProcMajorPageFaults, thread: node.ThreadMajorPageFaults}},
+		{Name: "MINOR_FAULTS", Unit: "1", Doc: "Page faults that did not wait for a disk.", info: info{process: node.ProcMinorPageFaults, thread: node.ThreadMinorPageFaults}},
+		{Name: "QUEUED_TIME", Unit: "ms", Doc: "Time for which threads were ready and waited for a processor (run-queue delay). For processes, that of the live threads.", info: info{process: node.ProcQueuedTime, thread: node.ThreadQueuedTime}},
+		{Name: "READ_BYTES", Unit: "B", Doc: "Results of read and similar system calls, whatever they read from: files, pipes, terminals, sockets.", info: info{process: node.ProcReadBytes, thread: node.ThreadReadBytes}},
+		{Name: "SYSTEM_TIME", Unit: "ms", Doc: "CPU time in the kernel, in steps of 10 ms.", info: info{process: node.ProcSystemTime, thread: node.ThreadSystemTime}},
+		{Name: "USER_TIME", Unit: "ms", Doc: "CPU time in the program, in steps of 10 ms.", info: info{process: node.ProcUserTime, thread: node.ThreadUserTime}},
+		{Name: "VOLUNTARY_SWITCHES", Unit: "1", Doc: "How often threads gave up their processor to wait. For processes, that of the live threads.", info: info{process: node.ProcVolContSwitch, thread: node.ThreadVolContSwitch}},
+		{Name: "WRITE_BYTES", Unit: "B", Doc: "Results of write and similar system calls, whatever they wrote to.", info: info{process: node.ProcWrittenBytes, thread: node.ThreadWrittenBytes}},
+	}
+	for i := range list {
+		m := &list[i]
+		m.Kind, m.Entities, m.source = "counter", allEntities, fromInfo
+		m.Doc += " Since the start of the process or thread."
+		m.Measured = "proc_get_info, thread_get_info: the kernel's numbers in /proc, read without stopping anything"
+	}
+	return list
+}
+
+// sizeMetrics returns the sizes of the memory of a process.
+func sizeMetrics() []Metric {
+	list := []Metric{
+		{Name: "RESIDENT_MEM", Doc: "Memory of the process that is present in the main memory.", info: info{process: node.ProcResidentSize}},
+		{Name: "RESIDENT_MEM_MAX", Doc: "The greatest RESIDENT_MEM so far.", info: info{process: node.ProcMaxResidentSize}},
+		{Name: "VIRTUAL_MEM", Doc: "Size of all mappings of the process.", info: info{process: node.ProcMemorySize}},
+	}
+	for i := range list {
+		list[i].Measured = "proc_get_info: read from /proc, without stopping anything"
+	}
+	return sizes(list)
+}
+
+// heapMetrics returns the sizes that Table 1 of MIR's report has.
+func heapMetrics() []Metric {
+	return sizes([]Metric{
+		{
+			Name: "HEAP_MEM_USAGE", info: info{process: node.ProcHeap},
+			Doc:      "Resident anonymous memory: heap, stacks, changed data.",
+			Measured: "proc_get_info: resident - shared of /proc/PID/statm (RssAnon), without stopping anything",
+		},
+		{
+			Name: "NON_HEAP_MEM_USAGE", info: info{process: node.ProcNonHeap},
+			Doc:      "Resident memory that is not anonymous: code, data of files, shared memory.",
+			Measured: "proc_get_info: shared of /proc/PID/statm (RssFile + RssShmem), without stopping anything",
+		},
+	})
+}
+
+// sizes completes the rows of levels in bytes.
+func sizes(list []Metric) []Metric {
+	for i := range list {
+		m := &list[i]
+		m.Unit, m.Kind, m.Entities, m.source, m.falls = "B", "gauge", ofProcesses, fromInfo, true
+	}
+	return list
+}
