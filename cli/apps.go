@@ -1,12 +1,8 @@
 package cli
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,14 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	gateway "mirador/http"
 	"mirador/mir/client"
 )
 
 func newRun(g *globals) *cobra.Command {
 	var asJSON, follow bool
 	var name string
-	var launch gateway.LaunchRequest
+	var launch client.LaunchRequest
 	cmd := &cobra.Command{
 		Use:   "run [--app NAME] [--follow] -- PROG ARG…",
 		Short: "Start a program under the gateway",
@@ -38,7 +33,7 @@ while there are probes.`,
 			if err := prepareLaunch(&launch, args); err != nil {
 				return err
 			}
-			return createApp(cmd, g, asJSON, gateway.AppRequest{Name: name, Launch: &launch, Follow: follow})
+			return createApp(cmd, g, asJSON, client.AppRequest{Name: name, Launch: &launch, Follow: follow})
 		},
 	}
 	flags := cmd.Flags()
@@ -53,7 +48,7 @@ while there are probes.`,
 }
 
 // prepareLaunch makes paths absolute, because the gateway has another working directory.
-func prepareLaunch(launch *gateway.LaunchRequest, args []string) error {
+func prepareLaunch(launch *client.LaunchRequest, args []string) error {
 	path, err := exec.LookPath(args[0])
 	if err != nil && !errors.Is(err, exec.ErrDot) {
 		return fmt.Errorf("cannot start %s: %w", args[0], errors.Unwrap(err))
@@ -96,7 +91,7 @@ and --alone excludes all forked processes.`,
   mirador attach --app web $(pgrep nginx)`,
 		Args: arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			req := gateway.AppRequest{Name: name, Alone: alone, Follow: follow}
+			req := client.AppRequest{Name: name, Alone: alone, Follow: follow}
 			for _, arg := range args {
 				pid, err := strconv.Atoi(arg)
 				if err != nil || pid <= 0 {
@@ -114,13 +109,8 @@ and --alone excludes all forked processes.`,
 	return cmd
 }
 
-func createApp(cmd *cobra.Command, g *globals, asJSON bool, req gateway.AppRequest) error {
-	c, err := g.connect()
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	app, err := makeApp(cmd.Context(), c, req)
+func createApp(cmd *cobra.Command, g *globals, asJSON bool, req client.AppRequest) error {
+	app, err := answer(g, func(c *client.Client) (client.App, error) { return c.Create(cmd.Context(), req) })
 	if err != nil {
 		return err
 	}
@@ -135,15 +125,6 @@ func createApp(cmd *cobra.Command, g *globals, asJSON bool, req gateway.AppReque
 	return nil
 }
 
-func makeApp(ctx context.Context, c *client.Client, req gateway.AppRequest) (app gateway.App, err error) {
-	body, err := json.Marshal(req)
-	if err != nil {
-		return app, err
-	}
-	err = call(ctx, c, client.Request{Method: http.MethodPost, Path: "/apps", Type: "application/json", Body: body}, &app)
-	return app, err
-}
-
 func newApps(g *globals) *cobra.Command {
 	var format tableFormat
 	cmd := &cobra.Command{
@@ -153,8 +134,8 @@ func newApps(g *globals) *cobra.Command {
 		Example: "  mirador apps\n  mirador apps --json",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var apps []gateway.App
-			if err := g.call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/apps"}, &apps); err != nil {
+			apps, err := answer(g, func(c *client.Client) ([]client.App, error) { return c.Apps(cmd.Context()) })
+			if err != nil {
 				return err
 			}
 			return printTable(g.streams.Out, format, table[appRow]{
@@ -176,7 +157,7 @@ type appRow struct {
 	Command string `json:"command" xml:",chardata"`
 }
 
-func appRows(apps []gateway.App) []appRow {
+func appRows(apps []client.App) []appRow {
 	rows := []appRow{}
 	for _, app := range apps {
 		for _, p := range app.Processes {
@@ -200,9 +181,8 @@ as if they had never been observed; --kill ends the processes that the gateway s
 		Example: "  mirador release mmul\n  mirador release --kill mmul",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.call(cmd.Context(), client.Request{
-				Method: http.MethodDelete, Path: fmt.Sprintf("/apps/%s?kill=%t", url.PathEscape(args[0]), kill),
-			}, nil)
+			_, err := answer(g, func(c *client.Client) (any, error) { return nil, c.Release(cmd.Context(), args[0], kill) })
+			return err
 		},
 	}
 	cmd.Flags().BoolVar(&kill, "kill", false, "end the processes that the gateway started")

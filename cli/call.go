@@ -1,41 +1,22 @@
 package cli
 
-import (
-	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
+import "mirador/mir/client"
 
-	"mirador/mir/client"
-)
-
-// call sends one request to the gateway that the flags name.
-func (g *globals) call(ctx context.Context, req client.Request, result any) error {
+// withGateway opens a connection for some requests.
+func (g *globals) withGateway(f func(*client.Client) error) error {
 	c, err := g.connect()
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	defer g.patience("waiting for the gateway")()
-	return call(ctx, c, req, result)
+	return f(c)
 }
 
-// call sends a request whose reply is JSON, and decodes the reply into result. If result is nil,
-// call ignores the reply.
-func call(ctx context.Context, c *client.Client, req client.Request, result any) error {
-	req.Accept = "application/json"
-	reply, err := c.Do(ctx, req)
-	if err != nil {
+// answer sends a request whose answer may take a while.
+func answer[T any](g *globals, ask func(*client.Client) (T, error)) (result T, err error) {
+	return result, g.withGateway(func(c *client.Client) error {
+		defer g.patience("waiting for the gateway")()
+		result, err = ask(c)
 		return err
-	}
-	if reply.Failed() {
-		return errors.New(reply.Message())
-	}
-	if result == nil {
-		return nil
-	}
-	if err := json.Unmarshal(reply.Body, result); err != nil {
-		return fmt.Errorf("cannot read the gateway's reply: %w", err)
-	}
-	return nil
+	})
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"mirador/examples/targets/report"
-	gateway "mirador/http"
 	"mirador/mir"
 	"mirador/mir/client"
 	"mirador/omis"
@@ -84,13 +82,13 @@ func (d *demonstration) stay(ctx context.Context, socket string) error {
 }
 
 // launch starts the target and waits until the target reports that it is ready.
-func (d *demonstration) launch(ctx context.Context, args ...string) (gateway.Process, error) {
+func (d *demonstration) launch(ctx context.Context, args ...string) (client.Process, error) {
 	output := filepath.Join(d.dir, "output")
-	app, err := makeApp(ctx, d.gateway, gateway.AppRequest{Name: "mmul", Launch: &gateway.LaunchRequest{
+	app, err := d.gateway.Launch(ctx, "mmul", client.LaunchRequest{
 		Path: d.target, Args: args, Env: os.Environ(), Dir: d.dir, Stdout: output, Stderr: filepath.Join(d.dir, "errors"),
-	}})
+	})
 	if err != nil {
-		return gateway.Process{}, err
+		return client.Process{}, err
 	}
 	process := app.Processes[len(app.Processes)-1]
 	fmt.Fprintf(d.out, "started %s %s: process %d, token %s\n", d.target, strings.Join(args, " "), process.PID, process.Token)
@@ -104,7 +102,7 @@ func (d *demonstration) launch(ctx context.Context, args ...string) (gateway.Pro
 func (d *demonstration) release(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
-	err := call(bounded, d.gateway, client.Request{Method: http.MethodDelete, Path: "/apps/mmul?kill=true"}, nil)
+	err := d.gateway.Release(bounded, "mmul", true)
 	if err != nil {
 		fmt.Fprintln(d.out, "cannot end mmul:", err)
 	}
@@ -136,12 +134,12 @@ func (d *demonstration) post(ctx context.Context, document string) ([]byte, erro
 
 func (d *demonstration) send(ctx context.Context, document string) ([]byte, error) {
 	fmt.Fprintf(d.out, "\nPOST /mir\n%s\n\n", document)
-	reply, err := d.gateway.Do(ctx, client.Request{Method: http.MethodPost, Path: "/mir", Type: "application/xml", Body: []byte(document), Prefer: representation})
+	reply, err := d.gateway.Text(ctx, "", []byte(document), client.Extended)
 	if err != nil {
 		return nil, err
 	}
-	if reply.Failed() {
-		return nil, fmt.Errorf("the gateway answered %d: %s", reply.Status, reply.Message())
+	if err := reply.Err(); err != nil {
+		return nil, fmt.Errorf("the gateway answered %d: %w", reply.Status, err)
 	}
 	return reply.Body, nil
 }

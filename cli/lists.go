@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -20,13 +19,13 @@ func newCatalog(g *globals) *cobra.Command {
 		Example: "  mirador catalog\n  mirador catalog --json",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var rows []gateway.Metric
-			if err := g.call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/catalog"}, &rows); err != nil {
+			rows, err := answer(g, func(c *client.Client) ([]client.Metric, error) { return c.Catalog(cmd.Context()) })
+			if err != nil {
 				return err
 			}
-			return printTable(g.streams.Out, format, table[gateway.Metric]{
+			return printTable(g.streams.Out, format, table[client.Metric]{
 				root: "catalog", row: "metric", rows: rows, header: []string{"NAME", "UNIT", "KIND", "ENTITIES", "REGION", "WHAT"},
-				cells: func(m gateway.Metric) []string {
+				cells: func(m client.Metric) []string {
 					var entities []string
 					for _, kind := range m.Entities {
 						entities = append(entities, string(kind))
@@ -49,8 +48,8 @@ func newServices(g *globals) *cobra.Command {
 		Example: "  mirador services\n  mirador services --xml",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var rows []gateway.Service
-			if err := g.call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/omis/services"}, &rows); err != nil {
+			rows, err := g.services(cmd.Context())
+			if err != nil {
 				return err
 			}
 			return printTable(g.streams.Out, format, table[gateway.Service]{

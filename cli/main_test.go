@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"mirador/examples/targets"
+	"mirador/mir/client"
 	"mirador/mir/conform"
 	"mirador/omis/place/kernel/persist"
 )
@@ -203,7 +204,7 @@ func (s *served) mirador(t *testing.T, stdin string, args ...string) (stdout, st
 		t.Fatal(err)
 	}
 	if slices.Contains(args, "post") && args[len(args)-1] == "-" && strings.HasPrefix(out.String(), "<") {
-		new(conform.Conversation).Answer(t, representation, []byte(stdin), out.Bytes())
+		new(conform.Conversation).Answer(t, client.Extended, []byte(stdin), out.Bytes())
 	}
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }

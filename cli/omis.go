@@ -82,7 +82,7 @@ func sendPrototypes(ctx context.Context, gateway *client.Client, paths []string)
 	}
 	for _, f := range files {
 		req := client.Request{Method: http.MethodPost, Path: "/omis/prototypes?file=" + url.QueryEscape(f.Name), Type: "text/plain", Body: []byte(f.Text)}
-		if err := call(ctx, gateway, req, nil); err != nil {
+		if err := gateway.JSON(ctx, req, nil); err != nil {
 			return err
 		}
 	}
@@ -132,8 +132,8 @@ func (s *omisSession) send(ctx context.Context, request string) (string, omis.Re
 	if err != nil {
 		return "", nil, err
 	}
-	if reply.Failed() {
-		return "", nil, errors.New(reply.Message())
+	if err := reply.Err(); err != nil {
+		return "", nil, err
 	}
 	if len(reply.Body) == 0 { // the monitor buffers the request
 		return "", nil, nil

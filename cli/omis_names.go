@@ -25,9 +25,9 @@ type names struct {
 
 // services asks the gateway for the table of services.
 func (g *globals) services(ctx context.Context) ([]gateway.Service, error) {
-	var rows []gateway.Service
-	err := g.call(ctx, client.Request{Method: http.MethodGet, Path: "/omis/services"}, &rows)
-	return rows, err
+	return answer(g, func(c *client.Client) (rows []gateway.Service, err error) {
+		return rows, c.JSON(ctx, client.Request{Method: http.MethodGet, Path: "/omis/services"}, &rows)
+	})
 }
 
 func (n *names) table(ctx context.Context) ([]gateway.Service, error) {

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
-	"net/url"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -45,18 +43,11 @@ only with gateway:goroutines="true". After an errors document the exit status is
 }
 
 func post(cmd *cobra.Command, g *globals, app string, explain bool, document []byte) error {
-	gateway, err := g.connect()
-	if err != nil {
-		return err
-	}
-	defer gateway.Close()
-	req := client.Request{Method: http.MethodPost, Path: documentPath(app), Type: "application/xml", Body: document, Prefer: representation}
+	prefer := client.Extended
 	if explain {
-		req.Prefer = "explain"
+		prefer = client.Explained
 	}
-	done := g.patience("waiting for the answer")
-	reply, err := gateway.Do(cmd.Context(), req)
-	done()
+	reply, err := answer(g, func(c *client.Client) (*client.Reply, error) { return c.Text(cmd.Context(), app, document, prefer) })
 	if err != nil {
 		return err
 	}
@@ -71,16 +62,6 @@ func post(cmd *cobra.Command, g *globals, app string, explain bool, document []b
 		return silentFailure{os.ErrInvalid}
 	}
 	return nil
-}
-
-// representation asks for answers with the gateway's extensions: where a probe runs and what it costs.
-const representation = "return=representation"
-
-func documentPath(app string) string {
-	if app == "" {
-		return "/mir"
-	}
-	return "/apps/" + url.PathEscape(app) + "/mir"
 }
 
 // printDocument prints a document with exactly one line feed at its end.

@@ -2,19 +2,12 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
-	"regexp"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	gateway "mirador/http"
-	"mirador/mir"
 	"mirador/mir/client"
 )
 
@@ -44,8 +37,8 @@ func newProbeList(g *globals) *cobra.Command {
 		Example: "  mirador probe list\n  mirador probe list --app mmul --json",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var all []gateway.Probe
-			if err := g.call(cmd.Context(), client.Request{Method: http.MethodGet, Path: "/probes"}, &all); err != nil {
+			all, err := answer(g, func(c *client.Client) ([]client.Status, error) { return c.Probes(cmd.Context()) })
+			if err != nil {
 				return err
 			}
 			rows := []probeRow{}
@@ -79,7 +72,7 @@ type probeRow struct {
 	Note      string  `json:"note,omitempty" xml:"note,attr,omitempty"`
 }
 
-func rowOf(p *gateway.Probe) probeRow {
+func rowOf(p *client.Status) probeRow {
 	at := p.Dearest()
 	r := probeRow{
 		ID: p.ID, App: p.App, State: string(p.State), Region: p.Region, Metrics: strings.Join(p.Metrics, ","),
@@ -114,9 +107,9 @@ func newProbeRemove(g *globals) *cobra.Command {
 			return g.withGateway(func(c *client.Client) error {
 				var errs []error
 				for _, id := range ids {
-					p, err := findProbe(cmd.Context(), c, id)
+					p, err := c.Probe(cmd.Context(), id)
 					if err == nil {
-						_, err = converse[*mir.Probe](cmd.Context(), c, p.App, control(mir.Remove, id))
+						err = p.Remove(cmd.Context())
 					}
 					errs = append(errs, err)
 				}
@@ -124,98 +117,4 @@ func newProbeRemove(g *globals) *cobra.Command {
 			})
 		},
 	}
-}
-
-// withGateway opens a connection for some requests.
-func (g *globals) withGateway(f func(*client.Client) error) error {
-	c, err := g.connect()
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	return f(c)
-}
-
-func findProbe(ctx context.Context, c *client.Client, id string) (p gateway.Probe, err error) {
-	return p, call(ctx, c, client.Request{Method: http.MethodGet, Path: "/probes/" + url.PathEscape(id)}, &p)
-}
-
-// completes gives a flag its completion.
-func completes(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
-		panic(err) // there is no such flag
-	}
-}
-
-func (g *globals) completeProbes(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return complete(g, cmd, "/probes", func(p gateway.Probe) string { return p.ID + "\t" + strings.Join(p.Metrics, ",") + " " + p.Region })
-}
-
-func (g *globals) completeMetrics(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return complete(g, cmd, "/catalog", func(m gateway.Metric) string { return m.Name + "\t" + m.Doc })
-}
-
-func (g *globals) completeApps(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return complete(g, cmd, "/apps", func(a gateway.App) string { return a.Name })
-}
-
-// complete returns words from a list of the gateway. It waits for at most a second, because
-// a shell waits for it.
-func complete[T any](g *globals, cmd *cobra.Command, path string, word func(T) string) (words []string, _ cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), time.Second)
-	defer cancel()
-	var list []T
-	err := g.withGateway(func(c *client.Client) error {
-		return call(ctx, c, client.Request{Method: http.MethodGet, Path: path}, &list)
-	})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	for _, one := range list {
-		words = append(words, word(one))
-	}
-	return words, cobra.ShellCompDirectiveNoFileComp
-}
-
-func control(action mir.Action, id string) *mir.ControlRequest {
-	return &mir.ControlRequest{Action: action, Probes: []mir.ProbeRef{{ID: id}}}
-}
-
-// converse posts a MIR document to an application and returns the answer, which is of
-// type D unless it is an error.
-func converse[D mir.Document](ctx context.Context, c *client.Client, app string, request mir.Document) (answer D, err error) {
-	text, err := mir.Marshal(request)
-	if err != nil {
-		return answer, err
-	}
-	reply, err := c.Do(ctx, client.Request{Method: http.MethodPost, Path: documentPath(app), Type: "application/xml", Body: text, Prefer: representation})
-	if err != nil {
-		return answer, err
-	}
-	decoded, unclear := mir.Decode(reply.Body, mir.ReplyLimits())
-	if failed, ok := decoded.(*mir.Errors); ok {
-		return answer, refusals(failed)
-	}
-	answer, ok := decoded.(D)
-	switch {
-	case reply.Failed():
-		return answer, errors.New(reply.Message())
-	case unclear != nil:
-		return answer, fmt.Errorf("cannot read the gateway's reply: %w", unclear)
-	case !ok:
-		return answer, fmt.Errorf("the gateway replied with a %s document", decoded.Root())
-	}
-	return answer, nil
-}
-
-// position matches the position in the posted document with which errors begin. Users of these
-// commands have not written that document.
-var position = regexp.MustCompile(`^line \d+, column \d+: `)
-
-func refusals(failed *mir.Errors) error {
-	var errs []error
-	for _, message := range failed.Messages {
-		errs = append(errs, errors.New(position.ReplaceAllString(message, "")))
-	}
-	return errors.Join(errs...)
 }

@@ -140,43 +140,40 @@ func milliseconds(d time.Duration) *int64 {
 func (o *probeOptions) run(ctx context.Context, g *globals, c *client.Client, request *mir.InstrRequest) error {
 	done := g.patience("planting the probe")
 	// An interrupt must not end the wait: the probe would be left, and its id not be known.
-	made, err := converse[*mir.Probe](context.WithoutCancel(ctx), c, o.app, request)
+	p, err := c.Instrument(context.WithoutCancel(ctx), o.app, request)
 	done()
 	if err != nil {
 		return err
 	}
 	if o.measureFor <= 0 {
-		return o.printMade(ctx, g, c, made.ID)
+		return o.printMade(g, p.Last())
 	}
 	planted := time.Now()
-	defer g.patience(fmt.Sprintf("measuring for %v", o.measureFor))()
+	done = g.patience(fmt.Sprintf("measuring for %v", o.measureFor))
 	select {
 	case <-ctx.Done():
 	case <-time.After(time.Until(planted.Add(o.measureFor))):
 	}
-	return o.finish(context.WithoutCancel(ctx), g, c, made.ID)
+	done()
+	return o.finish(context.WithoutCancel(ctx), g, c, p)
 }
 
 // printMade prints what was planted.
-func (o *probeOptions) printMade(ctx context.Context, g *globals, c *client.Client, id string) error {
-	p, err := findProbe(ctx, c, id)
-	if err != nil {
-		return err
-	}
+func (o *probeOptions) printMade(g *globals, p client.Status) error {
 	if o.format.json {
 		return printJSON(g.streams.Out, p)
 	}
-	_, err = fmt.Fprintln(g.streams.Out, strings.TrimSpace(plainCell(p.ID+" "+p.Dearest().Name)))
+	_, err := fmt.Fprintln(g.streams.Out, strings.TrimSpace(plainCell(p.ID+" "+p.Dearest().Name)))
 	return err
 }
 
 // finish prints the values of a probe and removes it, also if the values cannot be read.
-func (o *probeOptions) finish(ctx context.Context, g *globals, c *client.Client, id string) error {
+func (o *probeOptions) finish(ctx context.Context, g *globals, c *client.Client, p *client.Probe) error {
 	bounded, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
-	r, err := readProbe(bounded, c, id)
-	if _, left := converse[*mir.Probe](bounded, c, r.probe.App, control(mir.Remove, id)); left != nil {
-		return fmt.Errorf("probe %s was not removed: %w", id, left)
+	r, err := readProbe(bounded, c, p)
+	if left := p.Remove(bounded); left != nil {
+		return fmt.Errorf("probe %s was not removed: %w", p.ID, left)
 	}
 	if err != nil {
 		return err

@@ -7,14 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	gateway "mirador/http"
-	"mirador/mir"
 	"mirador/mir/client"
 )
 
@@ -34,7 +31,11 @@ or absent.`,
 			return g.withGateway(func(c *client.Client) error {
 				var all readings
 				for _, id := range ids {
-					r, err := readProbe(cmd.Context(), c, id)
+					p, err := c.Probe(cmd.Context(), id)
+					if err != nil {
+						return err
+					}
+					r, err := readProbe(cmd.Context(), c, p)
 					if err != nil {
 						return err
 					}
@@ -91,85 +92,42 @@ func (v *probeValue) entity() entity { return entity{v.Probe, v.Node, v.Process,
 
 // reading contains the values of a probe at one time.
 type reading struct {
-	probe  gateway.Probe
+	probe  client.Status
 	notice string
 	values []probeValue
 }
 
 // readProbe reads the values of a probe.
-func readProbe(ctx context.Context, c *client.Client, id string) (r reading, err error) {
-	if r.probe, err = findProbe(ctx, c, id); err != nil {
-		return r, err
-	}
-	units, err := metricUnits(ctx, c)
+func readProbe(ctx context.Context, c *client.Client, p *client.Probe) (r reading, err error) {
+	units, err := c.Units(ctx)
 	if err != nil {
 		return r, err
 	}
-	return r, r.read(ctx, c, units)
+	return r, r.read(ctx, p, units)
 }
 
-// metricUnits returns the units of all metrics.
-func metricUnits(ctx context.Context, c *client.Client) (map[string]string, error) {
-	var catalog []gateway.Metric
-	if err := call(ctx, c, client.Request{Method: http.MethodGet, Path: "/catalog"}, &catalog); err != nil {
-		return nil, err
-	}
-	units := make(map[string]string, len(catalog))
-	for _, m := range catalog {
-		units[m.Name] = m.Unit
-	}
-	return units, nil
-}
-
-// read asks for the values again. The request that defined the probe tells what the
-// positions in the document mean (MIR 6).
-func (r *reading) read(ctx context.Context, c *client.Client, units map[string]string) error {
-	decoded, err := mir.Decode([]byte(r.probe.Request), mir.ReplyLimits())
-	if err != nil {
-		return fmt.Errorf("cannot read the request of probe %s: %w", r.probe.ID, err)
-	}
-	request, ok := decoded.(*mir.InstrRequest)
-	if !ok {
-		return fmt.Errorf("probe %s was defined by a %s", r.probe.ID, decoded.Root())
-	}
-	document, err := converse[*mir.Measurement](ctx, c, r.probe.App, control(mir.Value, r.probe.ID))
+// read asks for the values again.
+func (r *reading) read(ctx context.Context, p *client.Probe, units map[string]string) error {
+	got, err := p.Value(ctx)
 	if err != nil {
 		return err
 	}
-	var functions []mir.Function
-	if request.Measuring != nil {
-		functions = slices.DeleteFunc(slices.Clone(request.Measuring.Aggregates), func(f mir.Function) bool { return f == mir.Last })
-	}
-	shape := mir.Values{ProbeID: r.probe.ID, Metrics: len(request.Metrics), Functions: len(functions), Entities: request.Entities}
-	read, err := mir.Decompress([]mir.Values{shape}, document)
-	if err != nil {
-		return fmt.Errorf("cannot read the values of probe %s: %w", r.probe.ID, err)
-	}
-	r.notice, r.values = document.Notice, nil
-	for _, v := range read {
-		for i := range v.Tuples {
-			r.add(&v.Tuples[i], request, functions, units)
-		}
+	r.probe, r.notice, r.values = p.Last(), got.Notice, nil
+	for i := range got.Values {
+		r.add(&got.Values[i], units)
 	}
 	return nil
 }
 
-// add appends the value of a tuple, and its percentiles.
-func (r *reading) add(t *mir.Tuple, request *mir.InstrRequest, functions []mir.Function, units map[string]string) {
-	metric := request.Metrics[t.Metric].Name
-	name, _, _ := strings.Cut(metric, ":")
+// add appends a value, and its percentiles.
+func (r *reading) add(read *client.Value, units map[string]string) {
+	name, _, _ := strings.Cut(read.Metric, ":")
 	v := probeValue{
-		Probe: r.probe.ID, Node: t.NodeID, Process: t.ProcessID, Thread: t.ThreadID,
-		Metric: metric, Value: json.Number(t.Value), Unit: cmp.Or(units[metric], units[name]),
-	}
-	if len(functions) > 0 {
-		v.Function = string(functions[t.Function])
+		Probe: read.Probe, Node: read.Node, Process: read.Process, Thread: read.Thread,
+		Metric: read.Metric, Function: string(read.Function), Value: json.Number(read.Text), Unit: cmp.Or(units[read.Metric], units[name]),
 	}
 	r.values = append(r.values, v)
-	if t.Spread == nil {
-		return
-	}
-	for _, p := range t.Spread.Percentiles {
+	for _, p := range read.Percentiles {
 		v.Function, v.Value = fmt.Sprintf("p%g", p.Of), json.Number(p.Value)
 		r.values = append(r.values, v)
 	}

@@ -52,12 +52,16 @@ type probeWatch struct {
 }
 
 func (w *probeWatch) run(ctx context.Context, c *client.Client, id string, every time.Duration) error {
-	r, err := readProbe(ctx, c, id)
+	p, err := c.Probe(ctx, id)
 	if err != nil {
 		return err
 	}
-	units, err := metricUnits(ctx, c)
+	units, err := c.Units(ctx)
 	if err != nil {
+		return err
+	}
+	var r reading
+	if err := r.read(ctx, p, units); err != nil {
 		return err
 	}
 	tick := time.NewTicker(every)
@@ -71,7 +75,7 @@ func (w *probeWatch) run(ctx context.Context, c *client.Client, id string, every
 			return nil
 		case <-tick.C:
 		}
-		if err := r.read(ctx, c, units); err != nil {
+		if err := r.read(ctx, p, units); err != nil {
 			if ctx.Err() != nil {
 				return nil
 			}

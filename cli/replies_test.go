@@ -47,18 +47,18 @@ func TestThousandsOfReplies(t *testing.T) {
 	count := map[string]int{}
 	last := ""
 	for part := range 2 {
-		stream, refused, err := c.Stream(t.Context(), "/omis/tools/many/replies?format=text&after="+last)
-		if err != nil || refused != nil {
-			t.Fatal(err, refused)
+		stream, err := c.Events(t.Context(), "/omis/tools/many/replies?format=text", last)
+		if err != nil {
+			t.Fatal(err)
 		}
 		for n := 0; n < many || part == 1 && n < many+1; n++ {
-			reply, more := stream.Next()
-			if !more {
-				t.Fatalf("the stream ends after %v", count)
+			reply, err := stream.Next()
+			if err != nil {
+				t.Fatalf("the stream ends after %v: %v", count, err)
 			}
-			count[strings.Fields(reply)[1]]++
+			count[strings.Fields(reply.Data)[1]]++
 			if n == many-1 && part == 0 {
-				last = stream.ID
+				last = reply.ID
 				stream.Next() // discard a reply
 				break
 			}

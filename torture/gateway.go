@@ -104,7 +104,7 @@ func (g *gateway) ask(ctx context.Context, life int, r client.Request) (*client.
 	}
 	reply, err := c.Do(ctx, r)
 	if err == nil && reply.Failed() {
-		return nil, errors.New(reply.Message())
+		return nil, reply.Err()
 	}
 	if err != nil && g.isKilled(life) {
 		return nil, errGone

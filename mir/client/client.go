@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -101,6 +100,7 @@ type Request struct {
 	Type, Accept string // Content-Type and Accept; "" omits the header
 	Prefer       string
 	Body         []byte
+	after        string // Last-Event-ID
 }
 
 // Reply is the gateway's answer.
@@ -112,22 +112,6 @@ type Reply struct {
 
 // Failed reports whether the gateway refused the request.
 func (r *Reply) Failed() bool { return r.Status >= http.StatusBadRequest }
-
-// Message returns the text of a problem document for the user, or the whole body if it is
-// something else.
-func (r *Reply) Message() string {
-	var p struct {
-		Detail string   `json:"detail"`
-		Errors []string `json:"errors"`
-	}
-	if json.Unmarshal(r.Body, &p) != nil || p.Detail == "" {
-		return strings.TrimSpace(string(r.Body))
-	}
-	if len(p.Errors) > 0 {
-		return strings.Join(p.Errors, "\n")
-	}
-	return p.Detail
-}
 
 // Do sends a request and reads the whole reply.
 func (c *Client) Do(ctx context.Context, r Request) (*Reply, error) {
@@ -151,7 +135,7 @@ func (c *Client) open(ctx context.Context, r Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	for name, value := range map[string]string{"Content-Type": r.Type, "Accept": r.Accept, "Prefer": r.Prefer} {
+	for name, value := range map[string]string{"Content-Type": r.Type, "Accept": r.Accept, "Prefer": r.Prefer, "Last-Event-ID": r.after} {
 		if value != "" {
 			req.Header.Set(name, value)
 		}

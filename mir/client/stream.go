@@ -1,59 +1,96 @@
 package client
 
 import (
-	"bufio"
 	"context"
-	"io"
-	"net/http"
-	"strings"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+
+	"mirador/mir"
 )
 
-// maxEvent limits the length of a line of a stream. The default of bufio.Scanner is too small
-// for a reply with a memory block.
-const maxEvent = 16 << 20
-
-// Stream reads server-sent events.
+// Stream is the stream of a probe's measurement documents. One goroutine may use it.
 type Stream struct {
-	ID string // of the last event; open a stream with ?after=ID to continue after it
-
-	body  io.Closer
-	lines *bufio.Scanner
+	*Events
+	probe *Probe
+	ctx   context.Context
 }
 
-// Stream opens a stream. It returns after the gateway has subscribed, so that no later event
-// is missed. If the gateway refuses, Stream returns its Reply.
-func (c *Client) Stream(ctx context.Context, path string) (*Stream, *Reply, error) {
-	resp, err := c.open(ctx, Request{Method: http.MethodGet, Path: path, Accept: "text/event-stream"})
+// Stream opens the probe's stream, on which it sends a document whenever its request's delivery
+// says so. When Stream returns, no later document is missed. after is the Number of the last
+// document that a former stream has read, or 0. If another client redefines the probe, call Status:
+// the stream does not say which definition a document belongs to.
+func (p *Probe) Stream(ctx context.Context, after uint64) (*Stream, error) {
+	last := ""
+	if after > 0 {
+		last = strconv.FormatUint(after, 10)
+	}
+	events, err := p.client.Events(ctx, p.path()+"/stream", last)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if resp.StatusCode != http.StatusOK {
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		return nil, &Reply{Status: resp.StatusCode, Type: resp.Header.Get("Content-Type"), Body: body}, err
-	}
-	lines := bufio.NewScanner(resp.Body)
-	lines.Buffer(nil, maxEvent)
-	return &Stream{body: resp.Body, lines: lines}, nil, nil
+	return &Stream{Events: events, probe: p, ctx: ctx}, nil
 }
 
-// Next returns the data of the next event, and false at the end of the stream.
-func (s *Stream) Next() (string, bool) {
-	var data []string
-	for s.lines.Scan() {
-		line := s.lines.Text()
-		if text, ok := strings.CutPrefix(line, "data: "); ok {
-			data = append(data, text)
-		}
-		if id, ok := strings.CutPrefix(line, "id: "); ok {
-			s.ID = id
-		}
-		if line == "" && len(data) > 0 {
-			return strings.Join(data, "\n"), true
+// Readings returns the documents as they come, until the probe is removed or the stream's context
+// ends. It survives the gateway's restart. An error is the last element; there is none when the
+// probe is removed. The loop closes the stream.
+func (s *Stream) Readings() iter.Seq2[*Reading, error] {
+	return func(yield func(*Reading, error) bool) {
+		defer s.Close()
+		for {
+			r, err := s.reading()
+			if errors.Is(err, ErrNotFound) || !yield(r, err) || err != nil {
+				return
+			}
 		}
 	}
-	return "", false
 }
 
-// Close closes the stream.
-func (s *Stream) Close() error { return s.body.Close() }
+// reading returns the next document, with the number of lost ones before it.
+func (s *Stream) reading() (*Reading, error) {
+	lost := 0
+	for {
+		event, err := s.Next()
+		if err != nil {
+			return nil, err
+		}
+		if event.Name == "lost" {
+			lost = lossOf(event.Data)
+			continue
+		}
+		decoded, err := answerOf[*mir.Measurement](mir.Decode([]byte(event.Data), mir.ReplyLimits()))
+		if err != nil {
+			return nil, fmt.Errorf("cannot read a document of the stream: %w", err)
+		}
+		r := &Reading{Document: decoded, Notice: decoded.Notice, Lost: lost}
+		if r.Number, err = strconv.ParseUint(event.ID, 10, 64); err != nil {
+			return nil, fmt.Errorf("the stream has an event without a number: %w", err)
+		}
+		r.Values, err = s.decode(decoded)
+		return r, err
+	}
+}
+
+// decode returns the values of a document. If it does not fit the definition, another client has
+// redefined the probe.
+func (s *Stream) decode(document *mir.Measurement) ([]Value, error) {
+	probe := []*Probe{s.probe}
+	values, err := Decompress(definitions(probe), document)
+	if err == nil {
+		return values, nil
+	}
+	if _, err := renew(s.ctx, probe); err != nil {
+		return nil, err
+	}
+	return Decompress(definitions(probe), document)
+}
+
+// lossOf reads the number of lost events: -1 if it is not known.
+func lossOf(data string) int {
+	if n, err := strconv.Atoi(data); err == nil {
+		return n
+	}
+	return -1
+}
