@@ -60,6 +60,9 @@ func (p Program) FillsHistogram() bool {
 	return slices.ContainsFunc(p, func(op Op) bool { return op.Measures() && op.Histogram })
 }
 
+// Tells reports whether the step after the i-th one records what that one measures.
+func (p Program) Tells(i int) bool { return i+1 < len(p) && p[i+1].Load.From == FromStep }
+
 // Traces reports whether p appends records.
 func (p Program) Traces() bool {
 	return slices.ContainsFunc(p, func(op Op) bool { return op.Do == OpTrace })

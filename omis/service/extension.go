@@ -213,6 +213,10 @@ type Occurrence struct {
 	// CPU returns the CPU time that the thread has used, in nanoseconds, or an error with the
 	// reason if it is unknown. It is nil if there is no thread.
 	CPU func() (int64, error)
+	// Measured is what the latest action of the list has measured, Measures whether it
+	// measured anything. Actions set them for the action after them.
+	Measured int64
+	Measures bool
 }
 
 // Scope is the tool for which an action runs. Its methods may be called by any goroutine, but

@@ -24,7 +24,7 @@ func (n *Node) Load(w node.Watch, param int) (program.Load, error) {
 // value returns the value of a step for a hit, and whether it fits into an int64.
 func value(op program.Op, event node.EventKind, h *node.Hit) (v int64, fits bool) {
 	l := op.Load
-	if !l.IsLoaded() {
+	if !l.IsLoaded() || l.From == program.FromStack || l.From == program.FromStep {
 		return op.Value, true
 	}
 	i := int(l.Arg)

@@ -250,11 +250,21 @@ func (pl *placed) hit(h *node.Hit) {
 }
 
 func (pl *placed) run(h *node.Hit) {
+	told, tells := int64(0), false
 	for _, op := range pl.steps {
 		s := op.Store.(*store)
+		switch {
+		case op.Load.From == program.FromStep:
+			op.Value = told
+		case op.Load.From == program.FromStack:
+			op.Value = int64(h.SP)
+		}
+		if op.Load.From == program.FromStep && !tells {
+			continue
+		}
 		if v, fits := value(op, pl.watch.Event, h); fits {
 			op.Value = v
-			s.do(op, h)
+			told, tells = s.do(op, h)
 		} else {
 			s.overflows++
 		}
@@ -330,11 +340,13 @@ type openInterval struct {
 	from int64
 }
 
-func (s *store) do(op program.Op, h *node.Hit) {
+// do executes a step. It returns what the step has measured, if that is anything.
+func (s *store) do(op program.Op, h *node.Hit) (measured int64, ok bool) {
 	r := s.row(h.TID)
 	switch op.Do {
 	case program.OpAdd:
 		r.Value += op.Value
+		measured, ok = r.Value, true
 	case program.OpTrace:
 		s.append(r, op, h)
 	case program.OpStart:
@@ -347,7 +359,7 @@ func (s *store) do(op program.Op, h *node.Hit) {
 	case program.OpStop:
 		i := slices.IndexFunc(r.open, func(o openInterval) bool { return o.sp == h.SP })
 		if i < 0 {
-			return
+			return 0, false
 		}
 		r.Unfinished += int64(len(r.open) - i - 1)
 		length := shows(op, h) - r.open[i].from
@@ -357,10 +369,13 @@ func (s *store) do(op program.Op, h *node.Hit) {
 			break
 		}
 		r.measured(uint64(length), s.kind)
+		measured, ok = length, true
 	case program.OpTake:
-		r.measured(uint64(shows(op, h)), s.kind)
+		measured, ok = shows(op, h), true
+		r.measured(uint64(measured), s.kind)
 	}
 	r.Open = int64(len(r.open))
+	return measured, ok
 }
 
 func (r *storeRow) measured(length uint64, kind program.StoreKind) {

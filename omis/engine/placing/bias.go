@@ -21,6 +21,9 @@ type edge struct {
 func (in *inPlace) edges(p program.Program) {
 	v := in.Verdict()
 	for i, op := range p {
+		if i > 0 && p.Tells(i-1) && p[i-1].Do == program.OpStop && p[i-1].Clock.IsTime() {
+			in.feeds[i].valuesOf(op.Mark, in.feeds[i-1])
+		}
 		if op.Times() && op.Clock.IsTime() {
 			f := in.feeds[i]
 			f.mu.Lock()

@@ -21,7 +21,8 @@ type feed struct {
 
 	mu      sync.Mutex
 	tallies [program.Operations]tally
-	edges   map[edge]bool // kinds of places where intervals begin and end
+	edges   map[edge]bool   // kinds of places where intervals begin and end
+	closers map[int32]*feed // by mark of a record: the intervals that it has a value of
 	// recalled reports that the store may have values of a former monitor.
 	recalled bool
 

@@ -32,13 +32,14 @@ func (r *count) append(list []omis.Value) []omis.Value {
 
 func newCounter() *counter { return &counter{byThread: make(map[owner]*count)} }
 
-func (c *counter) add(o owner, n int64) {
+// add adds n in a thread's row, and returns the sum.
+func (c *counter) add(o owner, n int64) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.addLocked(o, n)
+	return c.addLocked(o, n)
 }
 
-func (c *counter) addLocked(o owner, n int64) {
+func (c *counter) addLocked(o owner, n int64) int64 {
 	row := c.byThread[o]
 	if row == nil {
 		row = &count{owner: o}
@@ -47,6 +48,7 @@ func (c *counter) addLocked(o owner, n int64) {
 		c.rows = append(c.rows, row)
 	}
 	row.value += n
+	return row.value
 }
 
 func (c *counter) reset() error {
@@ -210,7 +212,10 @@ func addAtLeast(least int64, c *service.Call) ([]omis.Value, error) {
 		return nil, omis.Errorf(omis.ParameterError, "the value to add does not fit into a signed 64-bit integer")
 	}
 	proc, thread := origin(c.Event)
-	c.Object.(*counter).add(owner{proc, thread}, max(n, least))
+	sum := c.Object.(*counter).add(owner{proc, thread}, max(n, least))
+	if c.Event != nil {
+		c.Event.Measured, c.Event.Measures = sum, true
+	}
 	return nil, nil
 }
 

@@ -145,6 +145,7 @@ func takeTimer(c *service.Call) ([]omis.Value, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.of(o).measured(uint64(max(v, 0)))
+	c.Event.Measured, c.Event.Measures = max(v, 0), true
 	return nil, nil
 }
 

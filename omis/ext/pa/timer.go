@@ -381,7 +381,11 @@ func stopTimer(c *service.Call) ([]omis.Value, error) {
 			return nil, err
 		}
 	}
-	t.stop(owner{c.Event.Proc, c.Event.Thread}, c.Event.At, at)
+	who := owner{c.Event.Proc, c.Event.Thread}
+	before, _ := t.latest(who)
+	t.stop(who, c.Event.At, at)
+	after, last := t.latest(who)
+	c.Event.Measured, c.Event.Measures = last, after > before
 	return nil, nil
 }
 

@@ -205,6 +205,14 @@ func traceServices() []service.Service {
 			Doc:    "append a record to traces as pa_trace_add does, with a value, such as a parameter of the event",
 		},
 		{
+			Name: "pa_trace_last", Action: addLast, Compile: compileLast, Class: classTrace, Object: classTrace, Local: true, Params: []service.Param{traces, mark},
+			Doc: "append a record to traces whose value is what the action before it in the list has measured: the nanoseconds of the interval that pa_timer_stop has closed, or the sum of the thread after pa_counter_add; append nothing if no interval was closed",
+		},
+		{
+			Name: "pa_trace_stack", Action: addStack, Compile: compileStack, Class: classTrace, Object: classTrace, Local: true, Params: []service.Param{traces, mark},
+			Doc: "append a record to traces whose value is the stack pointer, which is the same where a function is entered and where it returns",
+		},
+		{
 			Name: "pa_trace_read", Action: readTrace, Class: classTrace, Object: classTrace, Params: []service.Param{traces, service.IntegerParam("most")},
 			Result: "struct { integer lost; integer num; struct { token process; token thread; floating time; integer mark; integer value; }* records; }",
 			Doc:    "return records of traces in the order of their times, at most the given number (0: all), and remove them from the trace; also return the number of records lost for lack of room since the last call",
@@ -255,16 +263,23 @@ func compileTrace(args []service.Argument) (op program.Op, err error) {
 }
 
 func addToTrace(c *service.Call) ([]omis.Value, error) {
-	var r service.Record
-	var err error
-	if r.Mark, err = markOf(c.Args[1]); err != nil {
-		return nil, err
-	}
+	var value int64
 	if len(c.Args) > 2 {
-		if r.Value, err = valueOf(c.Args[2]); err != nil {
+		var err error
+		if value, err = valueOf(c.Args[2]); err != nil {
 			return nil, err
 		}
 	}
+	return addRecord(c, value)
+}
+
+// addRecord appends a record to the object of an action.
+func addRecord(c *service.Call, value int64) ([]omis.Value, error) {
+	mark, err := markOf(c.Args[1])
+	if err != nil {
+		return nil, err
+	}
+	r := service.Record{Record: program.Record{Mark: mark, Value: value}}
 	r.Proc, r.Thread = origin(c.Event)
 	if c.Event != nil {
 		r.Time = c.Event.Time

@@ -48,6 +48,7 @@ type step struct {
 	lost  uint64 // address of the number of lost hits
 
 	spread bool // the timer has a histogram
+	tells  bool // the next step records what this one measures
 
 	// Of a timer in a function of Go: see goroutine.go.
 	goroutine bool
@@ -68,6 +69,8 @@ const (
 	sp   = x86.RDX // the program's stack pointer, all bits inverted
 
 	spare = x86.RDI // for histograms, and to convert ticks
+
+	result = x86.R8 // what a step has measured, for the next one; or noResult
 )
 
 // Parts of the code. partRare is executed seldom; it is between the others, so the code can continue at its
@@ -146,6 +149,14 @@ func (s *step) isLarge() bool { return s.load.IsLoaded() || s.value != int64(int
 
 // registersOf returns the registers that a step uses besides RCX.
 func (m *compiler) registersOf(s *step) []x86.Reg {
+	list := m.ownRegisters(s)
+	if s.tells || s.load.From == program.FromStep {
+		list = append(list, result)
+	}
+	return list
+}
+
+func (m *compiler) ownRegisters(s *step) []x86.Reg {
 	switch {
 	case s.do == program.OpTrace:
 		return []x86.Reg{x86.RAX, x86.RDX, number}
@@ -282,6 +293,9 @@ func (m *compiler) step(s *step, last bool) {
 	if !last {
 		m.push(slot)
 	}
+	if s.tells && s.do == program.OpStop {
+		m.c.MovImm(result, 1<<64-1)
+	}
 	switch {
 	case s.do == program.OpStart && s.goroutine:
 		m.startGoroutine(s)
@@ -312,6 +326,7 @@ func (m *compiler) add(s *step, change func()) {
 	if s.value == 1 {
 		change()
 		c.Inc(at)
+		m.tell(s, at)
 		return
 	}
 	if s.isLarge() {
@@ -327,4 +342,5 @@ func (m *compiler) add(s *step, change func()) {
 	}
 	change()
 	c.Inc(at.Plus(sumDone))
+	m.tell(s, at.Plus(sumValue))
 }

@@ -190,6 +190,9 @@ func (m *compiler) stop(s *step) {
 // measured adds the duration in RDX to the row.
 func (m *compiler) measured(s *step) {
 	c := m.c
+	if s.tells {
+		c.Mov(result, x86.RDX)
+	}
 	c.Inc(x86.At(row, rowBegun))
 	c.Store(x86.At(row, rowLast), x86.RDX)
 	m.bound(rowMost, x86.IfAbove)

@@ -14,8 +14,15 @@ var arguments = [...]x86.Reg{x86.RDI, x86.RSI, x86.RDX, x86.RCX, x86.R8, x86.R9}
 // bring puts the value of a step into RDX.
 func (m *compiler) bring(s *step) {
 	c, l := m.c, s.load
-	if !l.IsLoaded() {
+	switch {
+	case !l.IsLoaded():
 		c.MovImm(x86.RDX, uint64(s.value))
+		return
+	case l.From == program.FromStep:
+		c.Mov(x86.RDX, result)
+		return
+	case l.From == program.FromStack:
+		c.Lea(x86.RDX, x86.At(x86.RSP, m.pushed))
 		return
 	}
 	from := arguments[l.Arg]
@@ -36,6 +43,16 @@ func (m *compiler) bring(s *step) {
 	}
 }
 
+// noResult is the value of result if a step has measured nothing.
+const noResult = -1
+
+// tell puts a sum into result, for the next step.
+func (m *compiler) tell(s *step, sum x86.Mem) {
+	if s.tells {
+		m.c.Load(result, sum)
+	}
+}
+
 // reads returns the arguments of the function that a program loads.
 func reads(p program.Program) (set node.Arguments) {
 	for _, op := range p {
@@ -49,7 +66,7 @@ func reads(p program.Program) (set node.Arguments) {
 // canLoad reports why a program cannot load what its steps require.
 func canLoad(p program.Program) error {
 	for _, op := range p {
-		if l := op.Load; l.IsLoaded() && (l.From != program.FromArgument || int(l.Arg) >= len(arguments) || !l.Signed || l.Bytes < 4) {
+		if l := op.Load; l.IsLoaded() && l.From != program.FromStack && l.From != program.FromStep && (l.From != program.FromArgument || int(l.Arg) >= len(arguments) || !l.Signed || l.Bytes < 4) {
 			return &program.Refusal{Why: "code in a program loads arguments of functions, of 32 or 64 bits with a sign, and nothing else"}
 		}
 	}

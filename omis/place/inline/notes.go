@@ -51,6 +51,11 @@ const number = x86.RDI
 // trace makes the code that appends a note.
 func (m *compiler) trace(s *step) {
 	c := m.c
+	over := c.NewLabel()
+	if s.load.From == program.FromStep {
+		c.DoImm(x86.Cmp, result, noResult)
+		c.JumpIf(x86.IfEqual, over)
+	}
 	m.readTime(number)
 	c.MovImm(number, 1)
 	if s.isNear() {
@@ -71,6 +76,7 @@ func (m *compiler) trace(s *step) {
 	}
 	c.DoImm(x86.Add, number, 1)
 	c.Store(x86.At(slot, noteNumber), number)
+	c.Here(over)
 }
 
 // findNote puts the address of the note into slot.

@@ -215,7 +215,7 @@ func (p *Placer) Place(list []program.Placing) ([]program.Placed, []error) {
 func (t *target) prepare(l *program.Placing, code node.GoCode) (*placed, node.Patch, error) {
 	m := &compiler{shape: t.memory.shape, tid: t.ground.TID(), base: t.memory.base, named: len(l.Watch.Threads), ordered: isOrdered(l.Program), late: sampled(l.Program) > 1, code: code}
 	var entries []int
-	for _, op := range l.Program {
+	for i, op := range l.Program {
 		s := op.Store.(*store)
 		if s.target != t {
 			return nil, node.Patch{}, &program.Refusal{Why: "the process executes another program by now"}
@@ -228,10 +228,11 @@ func (t *target) prepare(l *program.Placing, code node.GoCode) (*placed, node.Pa
 		m.steps = append(m.steps, step{
 			do: op.Do, value: op.Value, load: op.Load, row: t.memory.distance(c), open: int32(c.open()), level: int32(c.kind.depth()), oneIn: op.OneIn, spread: c.kind == cellSpreads,
 			entry: c.entry, goroutine: code.In && op.Times(), reset: t.memory.base + uint64(entryAt(c.entry)+entryReset),
-			lost: t.memory.base + uint64(entryAt(c.entry)+entryLost),
+			lost: t.memory.base + uint64(entryAt(c.entry)+entryLost), tells: l.Program.Tells(i),
 		})
 		if op.Do == program.OpTrace {
 			s.notes.enter(op, &m.steps[len(m.steps)-1])
+			s.notes.ticks(op, i > 0 && l.Program[i-1].Times() && l.Program[i-1].Clock.IsElapsed())
 		}
 	}
 	if times(l.Program) || l.Program.Traces() {

@@ -3,6 +3,7 @@
 package inline
 
 import (
+	"math/bits"
 	"slices"
 
 	"mirador/omis/program"
@@ -16,6 +17,8 @@ type notes struct {
 	taken []program.Record // not returned by Take yet
 	lost  uint64           // since the last Take
 	told  uint64           // lost hits of the crowd at the last Take
+	// inTicks has the marks of records whose values are times.
+	inTicks map[int32]bool
 }
 
 // progress says how far the notes of a thread have been read.
@@ -41,6 +44,17 @@ func (l *notes) open(s *store, room int64) error {
 // enter writes to a step where the rings are.
 func (l *notes) enter(op program.Op, s *step) {
 	s.mark, s.ring, s.rooms = op.Mark, l.store.target.memory.distance(*l.ring), l.ring.kind.groups()
+}
+
+// ticks records whether the values of a step's records are times, which code takes in ticks.
+func (l *notes) ticks(op program.Op, times bool) {
+	if op.Load.From != program.FromStep || !times {
+		return
+	}
+	if l.inTicks == nil {
+		l.inTicks = make(map[int32]bool)
+	}
+	l.inTicks[op.Mark] = true
 }
 
 // written returns how many notes a thread has begun in all.
@@ -108,6 +122,10 @@ func (l *notes) lookBack(o *owner, p *progress, late func(uint64) bool, inTime f
 func (l *notes) look(o *owner, n uint64) (r program.Record, whole, gone bool) {
 	r, whole, gone = l.store.target.memory.note(o.slot, *l.ring, n)
 	r.TID, r.Started, r.Alive = o.tid, o.started, o.alive
+	if l.inTicks[r.Mark] {
+		high, low := bits.Mul64(uint64(r.Value), l.store.target.tick())
+		r.Value = int64(high<<(64-fraction) | low>>fraction)
+	}
 	return r, whole, gone
 }
 

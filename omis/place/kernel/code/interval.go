@@ -147,7 +147,7 @@ func nest(f *Form, push string) asm.Instructions {
 
 // stop closes the interval that was opened with the same stack pointer, and removes those opened with lower
 // ones, which can never end. If start or stop has no stack pointer, it closes the innermost interval.
-func (a *assembler) stop(p *Pool, clock program.Clock, name string) asm.Instructions {
+func (a *assembler) stop(p *Pool, clock program.Clock, i int, name string) asm.Instructions {
 	found, none := name+"found", name+"none"
 	code := p.depth(name, near+1, "")
 	if a.event {
@@ -167,6 +167,7 @@ func (a *assembler) stop(p *Pool, clock program.Clock, name string) asm.Instruct
 		asm.StoreMem(rowAt, rowDepth, open, asm.DWord),
 		asm.LoadMem(asm.R2, at, 8, asm.DWord))
 	code = append(code, length(clock, name)...)
+	code = append(code, a.tell(i, asm.R1)...)
 	code = append(code, measured(name)...)
 	code = append(code, countInBucket(p.Form, name)...)
 	code = append(code, asm.Ja.Label(name+"keep"))

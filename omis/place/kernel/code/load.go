@@ -55,6 +55,10 @@ func (a *assembler) load(l program.Load, name string) asm.Instructions {
 // fetch puts the register that a step loads into R1.
 func (a *assembler) fetch(l program.Load) asm.Instructions {
 	switch {
+	case l.From == program.FromStep:
+		return asm.Instructions{asm.LoadMem(asm.R1, asm.RFP, stackTold, asm.DWord)}
+	case l.From == program.FromStack:
+		return asm.Instructions{asm.LoadMem(asm.R1, regsAt, regSP, asm.DWord)}
 	case !a.event:
 		return asm.Instructions{asm.LoadMem(asm.R1, regsAt, regsOfFunction[l.Arg], asm.DWord)}
 	case l.From == program.FromArgument:
@@ -76,6 +80,39 @@ func (a *assembler) fits(l program.Load, name, over string) asm.Instructions {
 	return append(code, asm.Ja.Label(over), asm.Mov.Imm(asm.R0, 0).WithSymbol(fine))
 }
 
+// stackTold is the stack offset of what a step has measured, for the next one: see
+// program.FromStep. It is untold if that is nothing.
+const (
+	stackTold = -168
+	untold    = -1
+)
+
+// tells reports whether the step after the i-th one records what that one measures.
+func (a *assembler) tells(i int) bool {
+	return i+1 < len(a.loads) && a.loads[i+1].From == program.FromStep
+}
+
+// tell stores what a step has measured, if the next one records it.
+func (a *assembler) tell(i int, measured asm.Register) asm.Instructions {
+	if !a.tells(i) {
+		return nil
+	}
+	return asm.Instructions{asm.StoreMem(asm.RFP, stackTold, measured, asm.DWord)}
+}
+
+// untell precedes a step that may measure nothing.
+func (a *assembler) untell(i int) asm.Instructions {
+	return append(asm.Instructions{asm.Mov.Imm(asm.R1, untold)}, a.tell(i, asm.R1)...)
+}
+
+// wasTold jumps to over if a step records what the step before has measured, and that is nothing.
+func (a *assembler) wasTold(i int, over string) asm.Instructions {
+	if a.loadOf(i).From != program.FromStep {
+		return nil
+	}
+	return append(a.fetch(a.loads[i]), asm.JEq.Imm(asm.R1, untold, over))
+}
+
 // CanLoad reports why a program cannot load what its steps require at an event.
 func CanLoad(w *node.Watch, p program.Program) error {
 	for _, op := range p {
@@ -87,6 +124,12 @@ func CanLoad(w *node.Watch, p program.Program) error {
 }
 
 func loadable(event node.EventKind, l program.Load) bool {
+	switch l.From {
+	case program.FromStep:
+		return true
+	case program.FromStack:
+		return event == node.EventReachedAddr
+	}
 	switch event {
 	case node.EventSysCallStarted:
 		return l.From == program.FromArgument && int(l.Arg) < len(regsOfCall)

@@ -112,9 +112,10 @@ func (a *assembler) sourceOf(i int) asm.Instructions {
 	return append(fromSpot(spotStep(i)), asm.RSh.Imm(asm.R1, 32))
 }
 
-// take measures what the clock shows.
-func take(f *Form, name string) asm.Instructions {
+// take measures what the clock shows. tell is the code that tells the next step.
+func take(f *Form, tell asm.Instructions, name string) asm.Instructions {
 	code := append(begin(f), asm.LoadMem(asm.R1, asm.RFP, stackShown, asm.DWord))
+	code = append(code, tell...)
 	code = append(code, measured(name)...)
 	code = append(code, countInBucket(f, fmt.Sprint(name, "take"))...)
 	return append(code, done(f)...)

@@ -148,6 +148,9 @@ func (a *assembler) step(op program.Operation, clock program.Clock, kind program
 	p, over := a.Pools[kind], name+"over"
 	code := append(a.shows(clock, i, name), a.cellOf(i)...)
 	code = append(code, asm.StoreMem(asm.RFP, stackCell, asm.R1, asm.Word))
+	if a.tells(i) {
+		code = append(code, a.untell(i)...)
+	}
 	switch op {
 	case program.OpAdd:
 		code = append(code, a.fits(a.loadOf(i), name+"before", over)...)
@@ -157,6 +160,7 @@ func (a *assembler) step(op program.Operation, clock program.Clock, kind program
 			asm.LoadMem(asm.R2, rowAt, RowSum, asm.DWord),
 			asm.Add.Reg(asm.R2, asm.R1),
 			asm.StoreMem(rowAt, RowSum, asm.R2, asm.DWord))
+		code = append(code, a.tell(i, asm.R2)...)
 	case program.OpStart:
 		code = append(code, a.rowToWrite(p, name, over)...)
 		code = append(code, a.start(p, clock, false, name)...)
@@ -167,11 +171,12 @@ func (a *assembler) step(op program.Operation, clock program.Clock, kind program
 		code = append(code, a.start(p, clock, true, name)...)
 	case program.OpStop:
 		code = append(code, a.rowAsItIs(p, name, over)...)
-		code = append(code, a.stop(p, clock, name)...)
+		code = append(code, a.stop(p, clock, i, name)...)
 	case program.OpTake:
 		code = append(code, a.rowToWrite(p, name, over)...)
-		code = append(code, take(p.Form, name)...)
+		code = append(code, take(p.Form, a.tell(i, asm.R1), name)...)
 	case program.OpTrace:
+		code = append(code, a.wasTold(i, over)...)
 		code = append(code, a.fits(a.loadOf(i), name+"before", over)...)
 		code = append(code, a.rowToWrite(p, name, over)...)
 		code = append(code, a.note(p.Form, i, name)...)
