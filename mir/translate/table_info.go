@@ -47,8 +47,8 @@ func heapMetrics() []Metric {
 	return sizes([]Metric{
 		{
 			Name: "HEAP_MEM_USAGE", info: info{process: node.ProcHeap},
-			Doc:      "Resident anonymous memory: heap, stacks, changed data.",
-			Measured: "proc_get_info: resident - shared of /proc/PID/statm (RssAnon), without stopping anything",
+			Doc:      "Bytes that the program has allocated and not freed, with the allocator's own headers. With an allocator other than glibc's: resident anonymous memory, which includes stacks and changed data.",
+			Measured: "proc_get_info: from the tables of glibc's allocator in the memory of the process, as mallinfo2 computes uordblks + hblkhd, without stopping a thread. Free chunks beyond the first 16,384, and those that threads change meanwhile, count as allocated. With another allocator, and in Go: resident - shared of /proc/PID/statm (RssAnon)",
 		},
 		{
 			Name: "NON_HEAP_MEM_USAGE", info: info{process: node.ProcNonHeap},

@@ -150,6 +150,12 @@ func (gp *goPrograms) runtimeAt(p omis.ProcID, addr uint64) *landing.Runtime {
 	return gp.runtimes(p, []uint64{addr})[0]
 }
 
+// isGo reports whether a process runs a program in Go.
+func (gp *goPrograms) isGo(p omis.ProcID) bool {
+	modules, err := gp.n.Modules(p)
+	return err == nil && len(modules) > 0 && gp.runtimeAt(p, modules[0].CodeStart) != nil
+}
+
 // runtimes is runtimeAt for many addresses. Nothing is known of the code of a file that cannot
 // be read; no patch is possible there either.
 func (gp *goPrograms) runtimes(p omis.ProcID, addrs []uint64) []*landing.Runtime {

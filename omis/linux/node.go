@@ -16,6 +16,7 @@ import (
 	"mirador/omis/code/x86/branch"
 	"mirador/omis/code/x86/landing"
 	"mirador/omis/host/calls"
+	"mirador/omis/host/heap"
 	"mirador/omis/host/machine"
 	"mirador/omis/host/proc"
 	"mirador/omis/host/prototype"
@@ -83,6 +84,7 @@ type Node struct {
 	library *library.Catalog
 	machine *machine.Machine
 	reader  *proc.Reader
+	heaps   *heap.Reader
 
 	byPtrace     bool          // Config.Ptrace
 	sharing      bool          // Config.Sharing
@@ -127,6 +129,7 @@ func Open(c Config) (*Node, error) {
 	n.grounds.n, n.grounds.byProc = n, make(map[omis.ProcID]*ground)
 	n.checkpoints = checkpoints{n: n, finder: criu.Finder{Named: c.CRIU}, folder: c.Checkpoints}
 	n.exits.n, n.stacks.n, n.goPrograms.n = n, n, n
+	n.heaps = heap.NewReader(n.goPrograms.isGo)
 	var kernel unix.Utsname
 	if unix.Uname(&kernel) == nil {
 		n.marks = calls.Marks(unix.ByteSliceToString(kernel.Release[:]))
@@ -165,7 +168,13 @@ func (n *Node) monotonic() int64 {
 func (n *Node) since(t int64) time.Duration { return time.Duration(n.Now() - t) }
 
 func (n *Node) ProcInfo(p omis.ProcID, f node.ProcFields) (node.ProcInfo, error) {
-	return n.reader.Info(p, f)
+	info, err := n.reader.Info(p, f)
+	if err == nil && f&node.ProcHeap != 0 {
+		if used, ok := n.heaps.Used(p); ok {
+			info.Heap = used
+		}
+	}
+	return info, err
 }
 
 func (n *Node) Threads(p omis.ProcID) ([]int, error) {
