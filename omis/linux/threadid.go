@@ -39,6 +39,9 @@ func (p *patcher) identityPlace() (distance int32, self bool, err error) {
 		if !t.stopped() || ptrace.GetRegs(t.tid, &regs) != nil {
 			return 0, false, &program.Refusal{Why: fmt.Sprintf("thread %d cannot be stopped: it waits uninterruptibly in the kernel", t.tid)}
 		}
+		if regs.Fs_base == 0 && len(p.o.tracer.threads) == 1 {
+			return 0, false, &program.Refusal{Why: "the program has not begun, and its thread does not have its number in memory yet; probes that are set later can count there"}
+		}
 		places, own := p.identitiesAt(regs.Fs_base, uint32(t.tid))
 		self = self && own
 		if first {

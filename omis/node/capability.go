@@ -25,6 +25,7 @@ type Capabilities struct {
 	Neighbours     Neighbours
 
 	GoroutineLister GoroutineLister
+	StartFinder     StartFinder
 }
 
 // Registers reads and writes the registers of threads (OMIS 8.1.3). The node stops a

@@ -4,7 +4,6 @@ package proc
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"os"
@@ -34,25 +33,6 @@ func TypedName(pid int) string {
 		return ""
 	}
 	return name
-}
-
-// atExecFn is the type of the auxiliary vector's entry (getauxval(3)) with the address of
-// the executed path.
-const atExecFn = 31
-
-// auxiliary returns an entry of the auxiliary vector of a process.
-func auxiliary(pid int, kind uint64) (value uint64, ok bool) {
-	vector, err := os.ReadFile(fmt.Sprintf("/proc/%d/auxv", pid))
-	if err != nil {
-		return 0, false
-	}
-	const entry = 16
-	for ; len(vector) >= entry; vector = vector[entry:] {
-		if binary.LittleEndian.Uint64(vector) == kind {
-			return binary.LittleEndian.Uint64(vector[8:]), true
-		}
-	}
-	return 0, false
 }
 
 // stringAt reads a path from the memory of a process.
