@@ -12,34 +12,43 @@ import (
 	"github.com/spf13/cobra"
 
 	"mirador/mir/client"
+	"mirador/probes"
 )
 
 func newRun(g *globals) *cobra.Command {
-	var asJSON, follow bool
-	var name string
+	var asJSON bool
+	var req client.AppRequest
 	var launch client.LaunchRequest
 	cmd := &cobra.Command{
-		Use:   "run [--app NAME] [--follow] -- PROG ARG…",
+		Use:   "run [--app NAME] [--follow] [--paused [--lease TIME]] -- PROG ARG…",
 		Short: "Start a program under the gateway",
 		Long: `Starts a program under a running gateway, with this command's environment and
 working directory, and prints the application's name and its process tokens. The
 program runs as the gateway's user. It writes to the gateway's output, unless files are
 given. With --follow the application also includes processes that the program forks
-while there are probes.`,
+while there are probes.
+
+With --paused the program stops as soon as its libraries are mapped, before its first
+constructor. Set probes, then start it with "mirador continue NAME": the probes count from
+the first call. If the gateway is killed meanwhile, the program continues.`,
 		Example: `  mirador run -- sleep 60
-  mirador run --app mmul --stdout mmul.log -- bin/mmul`,
+  mirador run --app mmul --stdout mmul.log -- bin/mmul
+  mirador run --paused --lease 10m -- bin/mmul`,
 		Args: arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := prepareLaunch(&launch, args); err != nil {
 				return err
 			}
-			return createApp(cmd, g, asJSON, client.AppRequest{Name: name, Launch: &launch, Follow: follow})
+			req.Launch = &launch
+			return createApp(cmd, g, asJSON, req)
 		},
 	}
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // what follows the program is the program's
-	flags.StringVar(&name, "app", "", "the application's name (default the program's)")
-	flags.BoolVar(&follow, "follow", false, "include the processes that the program forks")
+	flags.StringVar(&req.Name, "app", "", "the application's name (default the program's)")
+	flags.BoolVar(&req.Follow, "follow", false, "include the processes that the program forks")
+	flags.BoolVar(&req.Paused, "paused", false, `stop the program before its first constructor, until "mirador continue"`)
+	flags.StringVar(&req.Lease, "lease", "", "continue a paused program when its application got no document for this time (default never)")
 	flags.StringVar(&launch.Stdin, "stdin", "", "a file to read (default nothing)")
 	flags.StringVar(&launch.Stdout, "stdout", "", "a file to write (default the gateway's output)")
 	flags.StringVar(&launch.Stderr, "stderr", "", "a file to write errors to (default the gateway's)")
@@ -121,8 +130,27 @@ func createApp(cmd *cobra.Command, g *globals, asJSON bool, req client.AppReques
 		if _, err := fmt.Fprintln(forPeople(g.streams.Out), app.Name, p.Token); err != nil {
 			return err
 		}
+		if p.Paused != "" {
+			fmt.Fprintf(forPeople(g.streams.Err), "process %d is paused %s; set probes, then: mirador continue %s\n", p.PID, p.Paused, app.Name)
+		}
 	}
 	return nil
+}
+
+func newContinue(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "continue NAME",
+		Short: "Continue a program that was started paused",
+		Long: `Continues the processes of an application that were started by "mirador run --paused" or
+by POST /apps with "paused": true. It is an error if none waits to be continued.`,
+		Example:           "  mirador run --paused -- bin/mmul\n  mirador continue mmul",
+		Args:              arguments(cobra.ExactArgs(1)),
+		ValidArgsFunction: g.completeApps,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, err := answer(g, func(c *client.Client) (client.App, error) { return c.Continue(cmd.Context(), args[0]) })
+			return err
+		},
+	}
 }
 
 func newApps(g *globals) *cobra.Command {
@@ -153,7 +181,7 @@ type appRow struct {
 	App     string `json:"app" xml:"app,attr"`
 	Token   string `json:"token" xml:"token,attr"`
 	PID     int    `json:"pid" xml:"pid,attr"`
-	State   string `json:"state" xml:"state,attr"` // running or terminated, as for an application
+	State   string `json:"state" xml:"state,attr"` // running, paused or terminated, as for an application
 	Command string `json:"command" xml:",chardata"`
 }
 
@@ -161,9 +189,12 @@ func appRows(apps []client.App) []appRow {
 	rows := []appRow{}
 	for _, app := range apps {
 		for _, p := range app.Processes {
-			state := "running"
-			if p.Gone {
-				state = "terminated"
+			state := probes.Running
+			switch {
+			case p.Gone:
+				state = probes.Terminated
+			case p.Paused != "":
+				state = probes.Paused
 			}
 			rows = append(rows, appRow{App: app.Name, Token: string(p.Token), PID: p.PID, State: state, Command: strings.Join(p.Argv, " ")})
 		}

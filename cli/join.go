@@ -112,8 +112,19 @@ func (b *backend) Apps() []gateway.App {
 	return apps
 }
 
-func (b *backend) Launch(ctx context.Context, name string, l node.Launch) (gateway.App, error) {
-	a, err := b.registry.Run(ctx, name, l)
+func (b *backend) Launch(ctx context.Context, name string, l node.Launch, pause *probes.Pause) (gateway.App, error) {
+	a, err := b.registry.Run(ctx, name, l, pause)
+	if err != nil {
+		return gateway.App{}, err
+	}
+	return a.Status(), nil
+}
+
+func (b *backend) Continue(ctx context.Context, name string) (gateway.App, error) {
+	a, err := b.registry.App(name)
+	if err == nil {
+		err = a.Continue(ctx)
+	}
 	if err != nil {
 		return gateway.App{}, err
 	}

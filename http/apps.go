@@ -10,8 +10,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"time"
 
 	"mirador/omis/node"
+	"mirador/probes"
 )
 
 // appName matches names that need no quoting in a path or a table.
@@ -111,7 +113,27 @@ func decodeAppRequest(body []byte) (*AppRequest, error) {
 	if req.Launch != nil && !filepath.IsAbs(req.Launch.Path) {
 		return nil, fmt.Errorf("the program's path must be absolute, not %q", req.Launch.Path)
 	}
-	return &req, nil
+	_, err := pauseOf(&req)
+	return &req, err
+}
+
+// pauseOf returns how the program is to be paused, nil if it is not.
+func pauseOf(r *AppRequest) (*probes.Pause, error) {
+	switch {
+	case !r.Paused && r.Lease != "":
+		return nil, errors.New("\"lease\" continues a program that was started with \"paused\": true")
+	case !r.Paused:
+		return nil, nil
+	case r.Launch == nil:
+		return nil, errors.New("only a program that is launched can be paused: a running process has begun already")
+	case r.Lease == "":
+		return &probes.Pause{}, nil
+	}
+	lease, err := time.ParseDuration(r.Lease)
+	if err != nil || lease <= 0 {
+		return nil, fmt.Errorf("the lease %q is no duration, such as 90s or 10m", r.Lease)
+	}
+	return &probes.Pause{Lease: lease}, nil
 }
 
 // launch starts a program. Only root and the gateway's user may do so, because the program
@@ -124,10 +146,26 @@ func (h *appHandlers) launch(x *exchange, req *AppRequest) (App, error) {
 		return App{}, NewFault(http.StatusForbidden,
 			"a program started by this gateway would run as the gateway's user, not as you: start it yourself and attach to it with \"mirador attach PID\", or run your own gateway")
 	}
+	pause, err := pauseOf(req)
+	if err != nil {
+		return App{}, err
+	}
 	l := req.Launch
 	return h.backend.Launch(x.r.Context(), req.Name, node.Launch{
 		Path: l.Path, Args: l.Args, Env: l.Env, Dir: l.Dir, IO: []string{l.Stdin, l.Stdout, l.Stderr},
-	})
+	}, pause)
+}
+
+// continueApp continues the programs of an application that were started paused.
+func (h *appHandlers) continueApp(x *exchange) error {
+	app, err := h.findApp(x)
+	if err != nil {
+		return err
+	}
+	if app, err = h.backend.Continue(x.r.Context(), app.Name); err != nil {
+		return err
+	}
+	return sendJSON(x, http.StatusOK, app)
 }
 
 func (h *appHandlers) attach(x *exchange, req *AppRequest) (App, error) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // serveAs sends one request to a server as a caller.
@@ -55,6 +56,25 @@ func TestLaunch(t *testing.T) {
 	expect(t, ask(t, b, control, "POST", "/apps", body), 403, "debug")
 }
 
+func TestPaused(t *testing.T) {
+	b := one()
+	body := `{"launch":{"path":"/bin/sleep"},"paused":true%s}`
+	expect(t, ask(t, b, root, "POST", "/apps", fmt.Sprintf(body, "")), 201)
+	expect(t, ask(t, b, root, "POST", "/apps", fmt.Sprintf(body, `,"lease":"10m"`)), 201)
+	expect(t, ask(t, b, root, "POST", "/apps", `{"launch":{"path":"/bin/sleep"}}`), 201)
+	if p := b.pauses; p[0].Lease != 0 || p[1].Lease != 10*time.Minute || p[2] != nil {
+		t.Errorf("paused as %v", p)
+	}
+	expect(t, ask(t, b, owner, "POST", "/apps/mmul/continue", ""), 200, `"running"`)
+	expect(t, ask(t, b, other, "POST", "/apps/mmul/continue", ""), 403, "uid 1000")
+	expect(t, ask(t, b, &Caller{Name: "certificate c", Role: Read, UID: -1, All: true}, "POST", "/apps/mmul/continue", ""), 403, "control")
+	expect(t, ask(t, b, root, "POST", "/apps/nix/continue", ""), 404)
+	expect(t, ask(t, b, &Caller{Name: "certificate c", Role: Control, UID: -1, All: true}, "POST", "/apps", fmt.Sprintf(body, "")), 403, "debug")
+	if !slices.Equal(b.continued, []string{"mmul"}) {
+		t.Errorf("continued %q", b.continued)
+	}
+}
+
 func TestInvalidAppRequests(t *testing.T) {
 	for body, words := range map[string]string{
 		``:                              "EOF",
@@ -66,9 +86,12 @@ func TestInvalidAppRequests(t *testing.T) {
 		`{"name":"../x","attach":[1]}`:  "letters",
 		`{"name":"other","attach":[1]}`: "path says",
 		`{"attach":["1"]}`:              "cannot read",
-		`{"attach":[1],"alone":true,"follow":true}`: "contradict",
-		`{"launch":{"path":"/bin/a b"}}`:            "letters",
-		`{"name":"` + strings.Repeat("x", 65):       "unexpected",
+		`{"attach":[1],"alone":true,"follow":true}`:            "contradict",
+		`{"launch":{"path":"/bin/a b"}}`:                       "letters",
+		`{"attach":[1],"paused":true}`:                         "has begun already",
+		`{"attach":[1],"lease":"1m"}`:                          "started with",
+		`{"launch":{"path":"/x"},"paused":true,"lease":"-1m"}`: "no duration",
+		`{"name":"` + strings.Repeat("x", 65):                  "unexpected",
 	} {
 		target := "/apps"
 		if strings.Contains(body, "other") {

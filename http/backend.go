@@ -24,8 +24,10 @@ type Backend interface {
 	// Apps lists the applications, in the order of their names.
 	Apps() []App
 	// Launch starts a program as a process of an application, and creates the application
-	// if it does not exist.
-	Launch(ctx context.Context, app string, l node.Launch) (App, error)
+	// if it does not exist. If pause is not nil, the program waits for Continue.
+	Launch(ctx context.Context, app string, l node.Launch, pause *probes.Pause) (App, error)
+	// Continue continues the programs of an application that were launched paused.
+	Continue(ctx context.Context, app string) (App, error)
 	// Attach adds running processes to an application. Without a name, the application has
 	// the name of the first program.
 	Attach(ctx context.Context, app string, pids []int) (App, error)

@@ -37,27 +37,37 @@ type scripted struct {
 	flags    omis.Flags // of the last request
 	ready    error
 
-	mu       sync.Mutex
-	released []string
-	launched []node.Launch
-	labelled []probes.Labelled
-	attached []int
-	forked   map[int][]int
-	followed []string
-	streams  map[string]chan deliver.Event
-	replies  chan StreamedReply
-	owners   map[int]int // uids by pid; nil: ask the kernel
-	after    uint64      // the event id after which the last stream began
+	mu        sync.Mutex
+	released  []string
+	launched  []node.Launch
+	pauses    []*probes.Pause // of the launched programs
+	continued []string
+	labelled  []probes.Labelled
+	attached  []int
+	forked    map[int][]int
+	followed  []string
+	streams   map[string]chan deliver.Event
+	replies   chan StreamedReply
+	owners    map[int]int // uids by pid; nil: ask the kernel
+	after     uint64      // the event id after which the last stream began
 }
 
 var _ Backend = (*scripted)(nil)
 
 func (s *scripted) Apps() []App { return s.apps }
 
-func (s *scripted) Launch(_ context.Context, name string, l node.Launch) (App, error) {
+func (s *scripted) Continue(_ context.Context, app string) (App, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.continued = append(s.continued, app)
+	return App{Name: app, State: probes.Running}, nil
+}
+
+func (s *scripted) Launch(_ context.Context, name string, l node.Launch, pause *probes.Pause) (App, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.launched = append(s.launched, l)
+	s.pauses = append(s.pauses, pause)
 	return App{Name: name, Processes: []Process{{Token: "p_1", PID: 4711}}}, nil
 }
 

@@ -23,7 +23,7 @@ func Routes() []Route {
 		{Method: http.MethodGet, Pattern: "/apps", Role: Read, handle: (*Server).listApps,
 			Doc: "the applications and their processes"},
 		{Method: http.MethodPost, Pattern: "/apps", Role: Control, handle: (*Server).createApp,
-			Doc: `start a program or attach to processes: {"name":"…","launch":{"path":"…","args":[…]}} or {"attach":[PID,…]}`},
+			Doc: `start a program or attach to processes: {"name":"…","launch":{"path":"…","args":[…]}} or {"attach":[PID,…]}; "paused":true starts the program only as far as its libraries are mapped`},
 		{Method: http.MethodDelete, Pattern: "/apps", Role: Control, handle: (*Server).releaseApps,
 			Doc: "release every application; ?kill=true ends what was started"},
 		{Method: http.MethodGet, Pattern: "/apps/{app}", Role: Read, handle: (*Server).getApp,
@@ -32,6 +32,8 @@ func Routes() []Route {
 			Doc: "the same as POST /apps, the name in the path"},
 		{Method: http.MethodDelete, Pattern: "/apps/{app}", Role: Control, handle: (*Server).releaseApp,
 			Doc: "release an application; ?kill=true ends what was started"},
+		{Method: http.MethodPost, Pattern: "/apps/{app}/continue", Role: Control, handle: (*Server).continueApp,
+			Doc: "continue the programs that were started paused"},
 		{Method: http.MethodGet, Pattern: "/apps/{app}/sir", Role: Read, Documents: true, handle: (*Server).getStructure,
 			Doc: "the structure of the running programs (ETag)"},
 

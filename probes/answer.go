@@ -31,6 +31,7 @@ func (a *App) answer(ctx context.Context, doc mir.Document, o Options) (mir.Docu
 	if err := a.usable(); err != nil {
 		return nil, err
 	}
+	a.pauses.lease.renew()
 	switch d := doc.(type) {
 	case *mir.SnapshotRequest:
 		return a.snapshot(ctx, d, o)

@@ -29,6 +29,7 @@ type App struct {
 	touched  []*Probe       // changed since they were written to the journal
 	defaults *mir.Measuring // of later requests (MIR 4)
 	forks    forks
+	pauses   pauses
 
 	// mu guards what readers use. It is never held during a request to the monitor.
 	mu       sync.RWMutex
@@ -39,7 +40,7 @@ type App struct {
 
 func newApp(name string, r *Registry) *App {
 	a := &App{name: name, registry: r}
-	a.forks.app = a
+	a.forks.app, a.pauses.app = a, a
 	return a
 }
 
@@ -59,15 +60,18 @@ func (a *App) Probes() []*Probe {
 // The states of an application.
 const (
 	Running    = "running"
+	Paused     = "paused"     // a process waits to be continued for the first time
 	Terminated = "terminated" // all its processes have terminated
 	Released   = "released"
 )
 
-// State returns Running, Terminated or Released.
+// State returns Running, Paused, Terminated or Released.
 func (a *App) State() string {
 	switch {
 	case a.isReleased():
 		return Released
+	case len(a.processes.paused()) > 0:
+		return Paused
 	case len(a.processes.living()) > 0:
 		return Running
 	}
@@ -94,6 +98,7 @@ func (a *App) Status() AppStatus {
 			s.Owner = 0
 		}
 	}
+	a.pauses.describe(&s)
 	return s
 }
 
@@ -108,6 +113,8 @@ func (a *App) Release(ctx context.Context, kill bool) error {
 	errs := a.removeAll(ctx, a.Probes())
 	if kill {
 		errs = append(errs, a.kill(ctx))
+	} else {
+		errs = append(errs, a.pauses.end(ctx)) // another tool of the processes would not continue them
 	}
 	return errors.Join(append(errs, a.close())...)
 }
@@ -141,6 +148,7 @@ func (a *App) close() error {
 	a.mu.Lock()
 	a.released = true
 	a.mu.Unlock()
+	a.pauses.lease.stop()
 	a.registry.forget(a)
 	err := a.registry.erase(appPrefix + a.name)
 	if tool := a.tool.connected(); tool != nil {

@@ -77,6 +77,7 @@ type harness struct {
 	journal       *journal.Journal
 	engineRecords *engineRecords
 	spent         func() omis.Spending // the cost of all probes; nil: unknown
+	starts        []node.Start         // what the runtime tells of new processes, one after the other
 	data          string               // the directory of the journal; "": no journal
 	registry      *probes.Registry
 	talk          *conform.Conversation
@@ -146,6 +147,15 @@ func (p programs) Modules(context.Context, int) ([]translate.Module, error) {
 }
 
 func (programs) Goroutines(context.Context, int, int) ([]node.GoroutineInfo, error) { return nil, nil }
+
+func (p programs) Start(int) (node.Start, error) {
+	if len(p.h.starts) == 0 {
+		return node.Start{}, nil
+	}
+	s := p.h.starts[0]
+	p.h.starts = p.h.starts[1:]
+	return s, nil
+}
 
 func (programs) Resolver(context.Context, int) (func(uint64, bool) string, error) {
 	return func(uint64, bool) string { return "multiply" }, nil

@@ -13,9 +13,9 @@ import (
 	"mirador/omis/node"
 )
 
-// launch starts a program, and lets it run after the application's probes are installed. The
-// caller holds op.
-func (a *App) launch(ctx context.Context, l node.Launch) error {
+// launch starts a program, and lets it run after the application's probes are installed, unless
+// it is to be paused. The caller holds op.
+func (a *App) launch(ctx context.Context, l node.Launch, pause *Pause) error {
 	if l.Path == "" {
 		return failf(Invalid, "no program to run")
 	}
@@ -32,13 +32,32 @@ func (a *App) launch(ctx context.Context, l node.Launch) error {
 	if err != nil {
 		return err
 	}
-	if err := a.admit(ctx, token, true); err != nil {
-		err = errors.Join(err, a.tool.do(ctx, fmt.Sprintf(": proc_send_signal([%s],9)", token)))
+	if err := a.begin(ctx, token, pause); err != nil {
+		ctx = context.WithoutCancel(ctx)
+		if p, _ := a.processes.find(token); !p.Gone {
+			err = errors.Join(err, a.tool.do(ctx, fmt.Sprintf(": proc_send_signal([%s],9)", token)))
+		}
 		a.expel(ctx, token)
 		return err
 	}
+	return nil
+}
+
+// begin adds a created process to the application and lets it run, or pauses it.
+func (a *App) begin(ctx context.Context, token omis.Token, pause *Pause) error {
+	if err := a.admit(ctx, token, true); err != nil {
+		return err
+	}
+	if pause == nil {
+		a.follow(ctx, token)
+		return a.tool.do(ctx, fmt.Sprintf(": thread_continue([%s])", token))
+	}
+	where, err := a.complete(ctx, token)
+	if err != nil {
+		return err
+	}
 	a.follow(ctx, token)
-	return a.tool.do(ctx, fmt.Sprintf(": thread_continue([%s])", token))
+	return a.pauses.begin(ctx, token, where, *pause)
 }
 
 // located expresses the working directory of a launch in terms of proc_create (OMIS 8.1.2),
@@ -169,7 +188,7 @@ func (a *App) identify(ctx context.Context, token omis.Token) (Process, error) {
 // watchEnd requests an event for the end of a process. Its probes keep their last values then.
 func (a *App) watchEnd(ctx context.Context, token omis.Token) error {
 	ended := func(r omis.Reply) {
-		if len(r) > 0 && len(r[0]) > 0 && r[0][0].Status == omis.CSRTriggered {
+		if isTriggered(r) {
 			a.processes.markGone(token)
 		}
 	}
@@ -178,6 +197,11 @@ func (a *App) watchEnd(ctx context.Context, token omis.Token) error {
 		return err
 	}
 	return a.tool.do(ctx, fmt.Sprintf(": csr_enable([%s])", csr))
+}
+
+// isTriggered reports whether a reply is of an execution of a conditional request.
+func isTriggered(r omis.Reply) bool {
+	return len(r) > 0 && len(r[0]) > 0 && r[0][0].Status == omis.CSRTriggered
 }
 
 // expel removes a process from the application.

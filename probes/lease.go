@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// lease removes a probe that has not been used for a while, so that a client that died leaves
-// nothing in a program. The zero value never ends.
+// lease ends what has not been used for a while, so that a client that died leaves nothing
+// behind. The zero value never ends.
 type lease struct {
 	mu    sync.Mutex
 	term  time.Duration // 0: none
@@ -16,25 +16,23 @@ type lease struct {
 	timer *time.Timer
 }
 
-// hold starts or changes the lease; a term of 0 leaves it as it is. The lease begins anew with
-// the process of the gateway.
-func (p *Probe) hold(term time.Duration) {
+// hold starts or changes the lease; a term of 0 leaves it as it is. expire is called when the
+// lease ends. The lease begins anew with the process of the gateway.
+func (l *lease) hold(term time.Duration, expire func()) {
 	if term <= 0 {
 		return
 	}
-	l := &p.lease
 	l.mu.Lock()
 	l.term = term
 	if l.timer == nil {
-		l.timer = time.AfterFunc(term, p.expire)
+		l.timer = time.AfterFunc(term, expire)
 	}
 	l.mu.Unlock()
-	p.renew()
+	l.renew()
 }
 
-// renew counts the lease from now on. Every use of the probe calls it.
-func (p *Probe) renew() {
-	l := &p.lease
+// renew counts the lease from now on.
+func (l *lease) renew() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.term == 0 {
@@ -44,20 +42,35 @@ func (p *Probe) renew() {
 	l.timer.Reset(l.term)
 }
 
-// end returns when the lease ends unless the probe is used, the zero time for never.
+// end returns when the lease ends unless it is renewed, the zero time for never.
 func (l *lease) end() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ends
 }
 
+// over reports whether the lease has ended, and returns its term.
+func (l *lease) over() (term time.Duration, ended bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.term, l.term > 0 && !time.Now().Before(l.ends)
+}
+
+// stop ends the lease without a call of expire.
 func (l *lease) stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.term, l.ends = 0, time.Time{}
 	if l.timer != nil {
 		l.timer.Stop()
 	}
 }
+
+// hold starts or changes the lease of the probe; a term of 0 leaves it as it is.
+func (p *Probe) hold(term time.Duration) { p.lease.hold(term, p.expire) }
+
+// renew counts the lease from now on. Every use of the probe calls it.
+func (p *Probe) renew() { p.lease.renew() }
 
 // expire removes the probe, unless it was used in the meantime. A reader of its stream uses
 // it all the time.
@@ -70,9 +83,7 @@ func (p *Probe) expire() {
 	a := p.app
 	a.op.Lock()
 	defer a.op.Unlock()
-	p.lease.mu.Lock()
-	term, ended := p.lease.term, !time.Now().Before(p.lease.ends)
-	p.lease.mu.Unlock()
+	term, ended := p.lease.over()
 	if state, _ := p.now(); state == Removed || !ended {
 		return
 	}

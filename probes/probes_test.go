@@ -105,7 +105,7 @@ func TestRun(t *testing.T) {
 	h := newHarness(t)
 	a, err := h.registry.Run(t.Context(), "", node.Launch{
 		Path: "bin/mmul", Args: []string{`8 "`, ""}, Env: []string{"PWD=/old", "LANG=C"}, IO: []string{"", "out"}, Dir: "/there",
-	})
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

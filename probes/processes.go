@@ -60,13 +60,29 @@ func (t *processes) markGone(token omis.Token) {
 	defer t.mu.Unlock()
 	for i := range t.all {
 		if t.all[i].Token == token {
-			t.all[i].Gone = true
+			t.all[i].Gone, t.all[i].Paused = true, ""
 		}
 	}
 	if t.ending != nil {
 		close(t.ending)
 		t.ending = nil
 	}
+}
+
+// pause records where a process is paused, "" if it is not any more.
+func (t *processes) pause(token omis.Token, where string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range t.all {
+		if t.all[i].Token == token && !t.all[i].Gone {
+			t.all[i].Paused = where
+		}
+	}
+}
+
+// paused returns the tokens of the paused processes.
+func (t *processes) paused() []omis.Token {
+	return t.tokens(func(p *Process) bool { return p.Paused != "" })
 }
 
 // nextEnd returns a channel that is closed when the next process has terminated.
@@ -80,21 +96,14 @@ func (t *processes) nextEnd() <-chan struct{} {
 }
 
 // gone returns the tokens of the terminated processes.
-func (t *processes) gone() []omis.Token {
-	var tokens []omis.Token
-	for _, p := range t.list() {
-		if p.Gone {
-			tokens = append(tokens, p.Token)
-		}
-	}
-	return tokens
-}
+func (t *processes) gone() []omis.Token { return t.tokens(func(p *Process) bool { return p.Gone }) }
 
 // living returns the tokens of the processes that are not known to have terminated.
-func (t *processes) living() []omis.Token {
-	var tokens []omis.Token
+func (t *processes) living() []omis.Token { return t.tokens(func(p *Process) bool { return !p.Gone }) }
+
+func (t *processes) tokens(of func(*Process) bool) (tokens []omis.Token) {
 	for _, p := range t.list() {
-		if !p.Gone {
+		if of(&p) {
 			tokens = append(tokens, p.Token)
 		}
 	}

@@ -94,9 +94,10 @@ func (r *Registry) names() string {
 }
 
 // Run starts a program. With a name, its process joins the application of that name; otherwise
-// it becomes an application that is named after the program.
-func (r *Registry) Run(ctx context.Context, name string, l node.Launch) (*App, error) {
-	return r.join(name, path.Base(l.Path), func(a *App) error { return a.launch(ctx, l) })
+// it becomes an application that is named after the program. If pause is not nil, the program
+// waits for Continue before it runs anything of its own.
+func (r *Registry) Run(ctx context.Context, name string, l node.Launch, pause *Pause) (*App, error) {
+	return r.join(name, path.Base(l.Path), func(a *App) error { return a.launch(ctx, l, pause) })
 }
 
 // Attach adds running processes to the application of a name, which it creates if there is none.

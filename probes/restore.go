@@ -118,6 +118,7 @@ func (r *Registry) restoreApp(ctx context.Context, name string, left []probeReco
 func (a *App) readmit(ctx context.Context, left []Process) (why error) {
 	log := a.registry.config.Log
 	for _, p := range left {
+		p.Paused = "" // the kernel has continued it
 		if err := a.reattach(ctx, p); err != nil {
 			why = err
 			log.Warn("a process of a former gateway does not come back", "app", a.name, "process", p.Token, "pid", p.PID, "error", err)

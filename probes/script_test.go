@@ -137,6 +137,9 @@ func (app *application) Resolver(_ context.Context, pid int) (func(uint64, bool)
 	return func(pc uint64, first bool) string { return fmt.Sprintf("%s+%#x", app.byPID(pid).Name, pc) }, nil
 }
 
+// Start says that every process has what it needs.
+func (app *application) Start(int) (node.Start, error) { return node.Start{}, nil }
+
 // Goroutines returns the goroutines of a process, with at most depth frames.
 func (app *application) Goroutines(_ context.Context, pid, depth int) (list []node.GoroutineInfo, _ error) {
 	for _, g := range app.byPID(pid).goroutines {

@@ -52,6 +52,11 @@ func (c *Client) Launch(ctx context.Context, name string, program LaunchRequest)
 	return c.Create(ctx, AppRequest{Name: name, Launch: &program})
 }
 
+// Continue continues the programs of an application that were started paused.
+func (c *Client) Continue(ctx context.Context, name string) (app App, err error) {
+	return app, c.JSON(ctx, Request{Method: http.MethodPost, Path: appPath(name) + "/continue", Type: "application/json"}, &app)
+}
+
 // Release removes an application's probes and forgets the application. Its processes continue;
 // kill ends those that the gateway has started.
 func (c *Client) Release(ctx context.Context, app string, kill bool) error {

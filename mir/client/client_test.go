@@ -13,6 +13,7 @@ import (
 
 	"mirador/mir"
 	"mirador/mir/client"
+	"mirador/probes"
 	"mirador/sir"
 )
 
@@ -374,5 +375,22 @@ func TestLosses(t *testing.T) {
 	want := []string{"5 lost, number 7, COUNT of p_1 is 1", "-1 lost, number 9, COUNT of p_1 is 2", "0 lost, number 10, COUNT of p_1 is 3"}
 	if !slices.Equal(got, want) || !errors.Is(last, client.ErrForbidden) || last.Error() != "not yours" {
 		t.Errorf("%q, %v", got, last)
+	}
+}
+
+// TestPaused starts a program paused, and continues it.
+func TestPaused(t *testing.T) {
+	s := serve(t)
+	c := dial(t, s)
+	ctx := t.Context()
+	app, err := c.Create(ctx, client.AppRequest{Launch: &client.LaunchRequest{Path: "/bin/early"}, Paused: true})
+	if err != nil || app.State != probes.Paused || app.Processes[0].Paused != "before its first instruction" {
+		t.Fatalf("the application is %+v, %v", app, err)
+	}
+	if app, err = c.Continue(ctx, app.Name); err != nil || app.State != probes.Running {
+		t.Errorf("the application is %+v, %v", app, err)
+	}
+	if _, err := c.Continue(ctx, app.Name); !errors.Is(err, client.ErrConflict) {
+		t.Errorf("continued twice: %v", err)
 	}
 }

@@ -164,6 +164,8 @@ func (programs) Resolver(context.Context, int) (func(uint64, bool) string, error
 	return func(uint64, bool) string { return "dot" }, nil
 }
 
+func (programs) Start(int) (node.Start, error) { return node.Start{}, nil }
+
 func (programs) Goroutines(context.Context, int, int) ([]node.GoroutineInfo, error) { return nil, nil }
 
 type locator struct{}
@@ -192,8 +194,19 @@ func (b backend) Attach(ctx context.Context, name string, pids []int) (gateway.A
 	return a.Status(), nil
 }
 
-func (b backend) Launch(ctx context.Context, name string, l node.Launch) (gateway.App, error) {
-	a, err := b.registry.Run(ctx, name, l)
+func (b backend) Launch(ctx context.Context, name string, l node.Launch, pause *probes.Pause) (gateway.App, error) {
+	a, err := b.registry.Run(ctx, name, l, pause)
+	if err != nil {
+		return gateway.App{}, err
+	}
+	return a.Status(), nil
+}
+
+func (b backend) Continue(ctx context.Context, name string) (gateway.App, error) {
+	a, err := b.registry.App(name)
+	if err == nil {
+		err = a.Continue(ctx)
+	}
 	if err != nil {
 		return gateway.App{}, err
 	}

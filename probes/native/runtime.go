@@ -13,6 +13,7 @@ import (
 
 	"mirador/mir"
 	"mirador/mir/translate"
+	"mirador/omis"
 	"mirador/omis/host/proc"
 	"mirador/omis/node"
 	"mirador/omis/program"
@@ -130,6 +131,19 @@ func (r *Runtime) Resolver(ctx context.Context, pid int) (func(pc uint64, first 
 		}
 		return symbols.Stack([]uint64{0, pc})[1].String() // pc is a return address, so it must not be the innermost frame
 	}, nil
+}
+
+// Start describes where a process that was created but not continued has its libraries mapped.
+func (r *Runtime) Start(pid int) (node.Start, error) {
+	finder := r.machine.Capabilities().StartFinder
+	process, err := proc.Identify(pid)
+	switch {
+	case err != nil:
+		return node.Start{}, err
+	case finder == nil:
+		return node.Start{}, omis.Errorf(omis.UnsupportedService, "the monitor of this node cannot find it out")
+	}
+	return finder.Start(process)
 }
 
 // Goroutines lists the goroutines of a process, each with up to depth frames. It returns none if
