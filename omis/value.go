@@ -169,3 +169,15 @@ func Errorf(s Status, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Status: s, Msg: err.Error(), Cause: errors.Unwrap(err)}
 }
+
+// StatusOf returns the status of an error: OK for nil, UnspecifiedError if it is no *Error.
+func StatusOf(err error) Status {
+	var e *Error
+	switch {
+	case err == nil:
+		return OK
+	case errors.As(err, &e):
+		return e.Status
+	}
+	return UnspecifiedError
+}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 
 	"mirador/omis"
@@ -141,8 +142,8 @@ func (e *Engine) unplantAll(p *process) {
 func (e *Engine) detachNode(t *Tool, n *machine) {
 	e.admin.Lock()
 	defer e.admin.Unlock()
-	for _, o := range t.own(omis.ClassProcess) {
-		if p := o.(*process); p.node() == n {
+	for _, p := range t.processes() {
+		if p.node() == n {
 			e.detachLocked(t, p)
 		}
 	}
@@ -175,14 +176,19 @@ func (t *Tool) requests() []*csr {
 	return slices.Clone(t.csrs)
 }
 
+// processes returns the processes in the tool's scope, in the order of their numbers.
+func (t *Tool) processes() []*process {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := slices.Clone(t.procs)
+	sortObjects(list)
+	return list
+}
+
 func (e *Engine) allTools() []*Tool {
 	e.toolsMu.Lock()
 	defer e.toolsMu.Unlock()
-	list := make([]*Tool, 0, len(e.tools))
-	for _, t := range e.tools {
-		list = append(list, t)
-	}
-	return list
+	return slices.Collect(maps.Values(e.tools))
 }
 
 // release gives back everything that a tool has.
@@ -190,8 +196,8 @@ func (e *Engine) release(t *Tool) error {
 	e.admin.Lock()
 	defer e.admin.Unlock()
 	e.remove(t.requests()...)
-	for _, o := range t.own(omis.ClassProcess) {
-		e.detachLocked(t, o.(*process))
+	for _, p := range t.processes() {
+		e.detachLocked(t, p)
 	}
 	for _, cell := range t.cells() {
 		e.placing.ForgetCell(cell)

@@ -24,10 +24,10 @@ func (e *Engine) basicActions() map[string]action {
 
 		"thread_detach": {each: threadDetach},
 
-		"message_insert_into_queue": {each: messageInsert},
-		"message_queue_remove":      {each: messageRemove},
+		"message_insert_into_queue": {each: messaging(messageInsert)},
+		"message_queue_remove":      {each: messaging(messageRemove)},
 		"message_create":            {each: messageCreate},
-		"message_copy":              {each: messageCopy},
+		"message_copy":              {each: messaging(messageCopy)},
 
 		"csr_enable":  {batch: csrEnable},
 		"csr_disable": {batch: csrDisable},
@@ -54,10 +54,10 @@ func spreadActions() map[string]action {
 	all := map[string]action{
 		"node_get_info": {each: nodeGetInfo},
 
-		"message_queue_clear":    {each: messageClear},
-		"message_tag":            {each: messageTag},
-		"message_destroy":        {each: messageDestroy},
-		"message_queue_get_info": {each: messageQueueGetInfo},
+		"message_queue_clear":    {each: messaging(messageClear)},
+		"message_tag":            {each: messaging(messageTag)},
+		"message_destroy":        {each: messaging(messageDestroy)},
+		"message_queue_get_info": {each: messaging(messageQueueGetInfo)},
 	}
 	maps.Copy(all, processActions())
 	maps.Copy(all, threadActions())

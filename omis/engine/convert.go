@@ -66,7 +66,7 @@ func (c *conversions) itself(v *omis.Value, p service.Param) (object, bool) {
 		return nil, false
 	}
 	o, err := c.tool.find(v.Token())
-	return o, err == nil && classOf(o) == p.Class
+	return o, err == nil && o.Class() == p.Class
 }
 
 func unique(list []object) []object {
@@ -84,7 +84,7 @@ func unique(list []object) []object {
 // areAscending reports whether objects of one class are in the order of their tokens.
 func areAscending(list []object) bool {
 	for i := 1; i < len(list); i++ {
-		if number(list[i-1]) >= number(list[i]) {
+		if list[i-1].number() >= list[i].number() {
 			return false
 		}
 	}
@@ -111,7 +111,7 @@ func (c *conversions) one(v omis.Value, p service.Param) ([]object, omis.Service
 		return nil, omis.ServiceResult{failure(omis.Errorf(omis.TypeMismatch, "%s must be a token, not a value of type %s", p.Name, v.Kind))}
 	}
 	if c.beyond {
-		if o := c.tool.e.reg.lookup(v.Token()); o != nil && classOf(o) == p.Class {
+		if o := c.tool.e.reg.lookup(v.Token()); o != nil && o.Class() == p.Class {
 			return []object{o}, nil
 		}
 	}
@@ -124,7 +124,7 @@ func (c *conversions) one(v omis.Value, p service.Param) ([]object, omis.Service
 
 // convert expands or localises one object.
 func (c *conversions) convert(o object, p service.Param) ([]object, omis.ServiceResult) {
-	if classOf(o) == p.Class {
+	if o.Class() == p.Class {
 		return []object{o}, nil
 	}
 	switch o := o.(type) {
@@ -335,26 +335,4 @@ func (c *conversions) whole(g *crew) bool {
 		named[t] = true
 	}
 	return !slices.ContainsFunc(all, func(o object) bool { return !named[o] })
-}
-
-func classOf(o object) omis.Class {
-	switch o := o.(type) {
-	case *machine:
-		return omis.ClassNode
-	case *process:
-		return omis.ClassProcess
-	case *thread:
-		return omis.ClassThread
-	case *csr:
-		return omis.ClassCSR
-	case *userEvent:
-		return omis.ClassUserEvent
-	case *queueObject:
-		return omis.ClassQueue
-	case *messageObject:
-		return omis.ClassMessage
-	case *item:
-		return o.class.Class
-	}
-	return omis.ClassUndefined
 }

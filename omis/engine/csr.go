@@ -163,7 +163,7 @@ func (c *csr) trigger(occ *service.Occurrence, at omis.Token, outer *execution) 
 	if !c.active.Load() {
 		return
 	}
-	x := (&execution{e: c.tool.e, tool: c.tool, csr: c, occ: occ, locked: c.request.Locked}).within(outer)
+	x := (&execution{e: c.tool.e, toolScope: toolScope{c.tool}, csr: c, occ: occ, locked: c.request.Locked}).within(outer)
 	reply := make(omis.Reply, 1, len(c.steps)+1)
 	reply[0] = omis.ServiceResult{c.triggered(at)}
 	if reply = x.run(reply, c.steps); reply == nil {

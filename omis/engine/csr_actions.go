@@ -7,33 +7,22 @@ import "mirador/omis"
 func csrEnable(x *execution, _ *call, objs []object) omis.ServiceResult {
 	x.e.admin.Lock()
 	defer x.e.admin.Unlock()
-	list := make([]*csr, len(objs))
-	for i, o := range objs {
-		list[i] = o.(*csr)
-	}
-	results := make(omis.ServiceResult, len(list))
-	for i, err := range x.e.enable(list) {
-		results[i] = omis.ObjectResult{Objects: []omis.Token{list[i].token}, Status: omis.OK}
-		if err != nil {
-			results[i] = failure(err, list[i].token)
-		}
+	results := make(omis.ServiceResult, len(objs))
+	for i, err := range x.e.enable(mapped(objs, asCSR)) {
+		results[i] = outcome(err, objs[i].Token())
 	}
 	return results
 }
 
+func asCSR(o object) *csr { return o.(*csr) }
+
 func csrDisable(x *execution, _ *call, objs []object) omis.ServiceResult {
 	x.e.admin.Lock()
 	defer x.e.admin.Unlock()
-	list := make([]*csr, len(objs))
-	results := make(omis.ServiceResult, len(objs))
-	for i, o := range objs {
-		list[i] = o.(*csr)
-		results[i] = omis.ObjectResult{Objects: []omis.Token{list[i].token}, Status: omis.OK}
-	}
-	for _, c := range x.e.disable(list...) {
+	for _, c := range x.e.disable(mapped(objs, asCSR)...) {
 		x.tell(c, omis.CSRDisabled)
 	}
-	return results
+	return mapped(objs, func(o object) omis.ObjectResult { return outcome(nil, o.Token()) })
 }
 
 func csrDelete(x *execution, _ *call, objs []object) omis.ServiceResult {
@@ -43,11 +32,11 @@ func csrDelete(x *execution, _ *call, objs []object) omis.ServiceResult {
 	var list []*csr
 	for i, o := range objs {
 		r := o.(*csr)
-		results[i] = omis.ObjectResult{Objects: []omis.Token{r.token}, Status: omis.OK}
 		if r.deleted {
 			results[i] = failure(unknownToken(r.token), r.token)
 			continue
 		}
+		results[i] = outcome(nil, r.token)
 		list = append(list, r)
 	}
 	x.e.remove(list...)
@@ -58,7 +47,7 @@ func csrDelete(x *execution, _ *call, objs []object) omis.ServiceResult {
 }
 
 // tell reports that a request has changed its state. If its own list did that, the list's reply is sent
-// first: OMIS 7.2.4 has a list delete its request "after it has been executed", and a tool may forget a
+// first: By OMIS 7.2.4 a list deletes its request "after it has been executed", and a tool may forget a
 // request when it is deleted.
 func (x *execution) tell(r *csr, s omis.Status) {
 	report := func() { r.tool.replies.push(r.to, r.stateReply(s, omis.ServiceResult{done()})) }

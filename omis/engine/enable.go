@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -53,7 +52,7 @@ func (c *csr) guard() {
 	if !c.request.Locked || c.deleted {
 		return
 	}
-	x := &execution{e: c.tool.e, tool: c.tool, csr: c}
+	x := &execution{e: c.tool.e, toolScope: toolScope{c.tool}, csr: c}
 	for i := range c.steps {
 		if s := &c.steps[i]; !s.params {
 			for _, cell := range x.cells(s) {
@@ -113,15 +112,9 @@ func (c *csr) enabled(wants []placing.Wanted, failed []error) error {
 	return err
 }
 
-func isUnknown(err error) bool {
-	var typed *omis.Error
-	return errors.As(err, &typed) && typed.Status == omis.UnknownObject
-}
+func isUnknown(err error) bool { return omis.StatusOf(err) == omis.UnknownObject }
 
-func isUnsupported(err error) bool {
-	var typed *omis.Error
-	return errors.As(err, &typed) && typed.Status == omis.UnsupportedService
-}
+func isUnsupported(err error) bool { return omis.StatusOf(err) == omis.UnsupportedService }
 
 // openSource starts an extension's event.
 func (e *Engine) openSource(c *csr) error {
@@ -220,7 +213,7 @@ func (c *csr) targetsOf(o object) (list []target) {
 		return []target{c.partTarget(o.proc, o.token, omis.ClassQueue)}
 	case *item:
 		for _, inner := range o.stands(c.event.service.Object) {
-			if found, err := c.tool.find(inner); err == nil && isPlaced(classOf(found)) {
+			if found, err := c.tool.find(inner); err == nil && isPlaced(found.Class()) {
 				list = append(list, c.targetsOf(found)...)
 			}
 		}
@@ -240,8 +233,8 @@ func (c *csr) partTarget(p *process, part omis.Token, class omis.Class) target {
 // allTargets returns the attached processes of a node; nil: of all nodes.
 func (t *Tool) allTargets(n *machine) []target {
 	var list []target
-	for _, o := range t.own(omis.ClassProcess) {
-		if p := o.(*process); n == nil || p.node() == n {
+	for _, p := range t.processes() {
+		if n == nil || p.node() == n {
 			list = append(list, target{proc: p})
 		}
 	}
@@ -267,8 +260,7 @@ func mergeTargets(list []target) []target {
 
 // follow enables a tool's enabled requests in a process that was added to its scope.
 func (e *Engine) follow(t *Tool, p *process) {
-	for _, o := range t.own(omis.ClassCSR) {
-		c := o.(*csr)
+	for _, c := range t.requests() {
 		if !c.active.Load() || c.event.source.kind == 0 {
 			continue
 		}
@@ -284,8 +276,7 @@ func (e *Engine) follow(t *Tool, p *process) {
 // 7.2.2 has the definition's tokens converted at each event; between two changes all these conversions have
 // the same result.
 func (e *Engine) regroup(t *Tool, changed *item) {
-	for _, o := range t.own(omis.ClassCSR) {
-		c := o.(*csr)
+	for _, c := range t.requests() {
 		if !c.active.Load() || c.event.source.kind == 0 || !c.names(changed.token) {
 			continue
 		}
@@ -315,7 +306,7 @@ func (c *csr) processes() []*process {
 	for p := range c.run.Subs {
 		list = append(list, processOf(p))
 	}
-	slices.SortFunc(list, func(a, b *process) int { return a.num - b.num })
+	sortObjects(list)
 	return list
 }
 
@@ -326,11 +317,7 @@ func (c *csr) names(t omis.Token) bool {
 
 // report reports that the event is watched in one more process, or one less.
 func (c *csr) report(s omis.Status, p *process, failed error) {
-	result := omis.ObjectResult{Objects: []omis.Token{p.token}, Status: omis.OK}
-	if failed != nil {
-		result = failure(failed, p.token)
-	}
-	c.tool.replies.push(c.to, c.stateReply(s, omis.ServiceResult{result}))
+	c.tool.replies.push(c.to, c.stateReply(s, omis.ServiceResult{outcome(failed, p.token)}))
 }
 
 // leave disables the requests of a tool in a process.

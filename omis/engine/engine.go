@@ -145,13 +145,9 @@ func (e *Engine) Tool(name string) *Tool {
 func (e *Engine) Close(context.Context) error {
 	e.toolsMu.Lock()
 	e.closed = true
-	list := make([]*Tool, 0, len(e.tools))
-	for _, t := range e.tools {
-		list = append(list, t)
-	}
 	e.toolsMu.Unlock()
 	var errs []error
-	for _, t := range list {
+	for _, t := range e.allTools() {
 		errs = append(errs, t.Finalize())
 	}
 	e.admin.Lock()

@@ -182,11 +182,7 @@ func (e *Engine) listeners(p *process, kind node.EventKind) []*csr {
 	}
 	pt.mu.Lock()
 	defer pt.mu.Unlock()
-	list := make([]*csr, len(pt.subs))
-	for i, s := range pt.subs {
-		list[i] = s.csr
-	}
-	return list
+	return mapped(pt.subs, func(s *subscription) *csr { return s.csr })
 }
 
 // letHear announces an event in the middle of a service.

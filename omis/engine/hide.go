@@ -27,7 +27,7 @@ func threadDetach(x *execution, c *call) ([]omis.Value, error) {
 	return nil, nil
 }
 
-// letGo has the node stop observing a thread.
+// letGo tells the node to stop observing a thread.
 func (e *Engine) letGo(t *thread) error {
 	control, ok := declared(t.proc.node().Can.ThreadControl)
 	if !ok || t.proc.tools > 1 {
@@ -42,14 +42,12 @@ func (e *Engine) letGo(t *thread) error {
 
 // leaveThread reports for the tool's requests that they do not watch a thread any more.
 func (e *Engine) leaveThread(tool *Tool, t *thread) {
-	for _, o := range tool.own(omis.ClassCSR) {
-		c := o.(*csr)
+	for _, c := range tool.requests() {
 		s := c.run.Subs[&t.proc.programs]
 		if s == nil || c.event.service.Object != omis.ClassThread || s.Only != nil && !s.Only[t.token] {
 			continue
 		}
-		result := omis.ObjectResult{Objects: []omis.Token{t.token}, Status: omis.OK}
-		tool.replies.push(c.to, c.stateReply(omis.CSRDisabled, omis.ServiceResult{result}))
+		tool.replies.push(c.to, c.stateReply(omis.CSRDisabled, omis.ServiceResult{outcome(nil, t.token)}))
 	}
 }
 

@@ -22,11 +22,7 @@ var _ placing.Host = host{}
 
 // Tools returns all tools.
 func (h host) Tools() []placing.Tool {
-	var list []placing.Tool
-	for _, t := range h.e.allTools() {
-		list = append(list, owner{t})
-	}
-	return list
+	return mapped(h.e.allTools(), func(t *Tool) placing.Tool { return owner{t} })
 }
 
 // TIDs: see placing.Host.
@@ -34,11 +30,12 @@ func (h host) TIDs(threads map[omis.Token]bool) []int { return h.e.reg.tids(thre
 
 // Attached returns the processes that a tool is attached to.
 func (h host) Attached() []*placing.Process {
-	var list []*placing.Process
-	for _, p := range h.e.reg.attached() {
-		list = append(list, &p.programs)
-	}
-	return list
+	return programs(h.e.reg.attached())
+}
+
+// programs returns processes as package placing sees them.
+func programs(list []*process) []*placing.Process {
+	return mapped(list, func(p *process) *placing.Process { return &p.programs })
 }
 
 // Execute enters a request at a point of its process.
@@ -72,21 +69,12 @@ var _ placing.Tool = owner{}
 
 // Requests: see placing.Tool.
 func (o owner) Requests() []*placing.Request {
-	list := o.t.own(omis.ClassCSR)
-	all := make([]*placing.Request, len(list))
-	for i, c := range list {
-		all[i] = &c.(*csr).run
-	}
-	return all
+	return runs(o.t.requests())
 }
 
 // Processes: see placing.Tool.
 func (o owner) Processes() []*placing.Process {
-	var all []*placing.Process
-	for _, p := range o.t.own(omis.ClassProcess) {
-		all = append(all, &p.(*process).programs)
-	}
-	return all
+	return programs(o.t.processes())
 }
 
 // Has: see placing.Tool.
@@ -97,11 +85,7 @@ func csrOf(r *placing.Request) *csr { return r.Owner.(*csr) }
 
 // runs returns requests as package placing sees them.
 func runs(list []*csr) []*placing.Request {
-	all := make([]*placing.Request, len(list))
-	for i, c := range list {
-		all[i] = &c.run
-	}
-	return all
+	return mapped(list, func(c *csr) *placing.Request { return &c.run })
 }
 
 var _ placing.Owner = (*csr)(nil)
@@ -117,11 +101,7 @@ func (c *csr) Hides(p *placing.Process) bool { return c.tool.hidesAny(processOf(
 
 // Targets: see placing.Owner.
 func (c *csr) Targets() []placing.Target {
-	var list []placing.Target
-	for _, t := range c.targets() {
-		list = append(list, t.placed())
-	}
-	return list
+	return mapped(c.targets(), target.placed)
 }
 
 // Remark: see placing.Owner.
@@ -265,11 +245,7 @@ func (t *Tool) Keep(object omis.Token, key string, ended ...omis.ProcID) (lost t
 func (e *Engine) Settle() ([]program.Orphan, error) {
 	e.admin.Lock()
 	defer e.admin.Unlock()
-	var nodes []*placing.Machine
-	for _, n := range e.nodes {
-		nodes = append(nodes, &n.Machine)
-	}
-	return e.placing.Settle(nodes)
+	return e.placing.Settle(mapped(e.nodes, func(n *machine) *placing.Machine { return &n.Machine }))
 }
 
 // Spent returns what requests have cost the processes that they were enabled in. It first calibrates their
@@ -322,7 +298,7 @@ func valuesOf[V any](t *Tool) (list []V) {
 	return list
 }
 
-// guard has the monitor execute from now on what changes the objects that a locked list names, as long as these
+// guard makes the monitor, instead of programs, change the objects that a locked list names, as long as these
 // exist. The caller does not hold Engine.admin.
 func (x *execution) guard(steps []step) {
 	var cells []service.Cell

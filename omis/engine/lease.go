@@ -12,8 +12,7 @@ import (
 // vanished.
 func (t *Tool) LetGo() ([]omis.Token, error) {
 	var suspended, stopped []omis.Token
-	for _, o := range t.own(omis.ClassProcess) {
-		p := o.(*process)
+	for _, p := range t.processes() {
 		if t.letResume(p) {
 			suspended = append(suspended, p.token)
 		}
@@ -38,9 +37,5 @@ func (t *Tool) letResume(p *process) bool {
 }
 
 func joinTokens(list []omis.Token) string {
-	texts := make([]string, len(list))
-	for i, token := range list {
-		texts[i] = string(token)
-	}
-	return strings.Join(texts, ",")
+	return strings.Join(mapped(list, func(t omis.Token) string { return string(t) }), ",")
 }

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"errors"
-
 	"mirador/omis"
 	"mirador/omis/node"
 )
@@ -59,11 +57,7 @@ func procReadMemory(_ *execution, c *call) ([]omis.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	vs := make([]omis.Value, len(raw))
-	for i, b := range raw {
-		vs[i] = omis.Int(int64(b))
-	}
-	return []omis.Value{omis.List(vs...)}, nil
+	return []omis.Value{omis.List(mapped(raw, func(b byte) omis.Value { return omis.Int(int64(b)) })...)}, nil
 }
 
 func procReadMemoryBin(_ *execution, c *call) ([]omis.Value, error) {
@@ -182,12 +176,7 @@ func (b *blocks) undo(w node.MemoryWriter, id omis.ProcID, old []byte, written i
 
 // fatal marks an error after which the object has changed (OMIS 7.3.1).
 func fatal(cause error, format string, args ...any) error {
-	status := omis.UnspecifiedError
-	var typed *omis.Error
-	if errors.As(cause, &typed) {
-		status = typed.Status
-	}
-	more := omis.Errorf(status|omis.Fatal, format, args...)
+	more := omis.Errorf(omis.StatusOf(cause)|omis.Fatal, format, args...)
 	more.Msg = cause.Error() + "; " + more.Msg
 	return more
 }

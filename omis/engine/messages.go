@@ -169,12 +169,20 @@ func partner[T object](x *execution, c *call, i int, n *machine) (T, error) {
 	return o, nil
 }
 
-func messageInsert(x *execution, c *call) ([]omis.Value, error) {
-	m := c.object.(*messageObject)
-	mp, err := capability(m.node, m.node.Can.MessagePassing, c.service)
-	if err != nil {
-		return nil, err
+// messaging makes an action of a function that needs the platform of the object's node.
+func messaging(do func(*execution, *call, node.MessagePassing) ([]omis.Value, error)) func(*execution, *call) ([]omis.Value, error) {
+	return func(x *execution, c *call) ([]omis.Value, error) {
+		n := nodeOf(c.object)
+		mp, err := capability(n, n.Can.MessagePassing, c.service)
+		if err != nil {
+			return nil, err
+		}
+		return do(x, c, mp)
 	}
+}
+
+func messageInsert(x *execution, c *call, mp node.MessagePassing) ([]omis.Value, error) {
+	m := c.object.(*messageObject)
 	q, err := partner[*queueObject](x, c, 1, m.node)
 	if err != nil {
 		return nil, err
@@ -189,12 +197,8 @@ func messageInsert(x *execution, c *call) ([]omis.Value, error) {
 	return nil, mp.Insert(m.id, q.id, pos)
 }
 
-func messageRemove(x *execution, c *call) ([]omis.Value, error) {
+func messageRemove(x *execution, c *call, mp node.MessagePassing) ([]omis.Value, error) {
 	q := c.object.(*queueObject)
-	mp, err := capability(q.proc.node(), q.proc.node().Can.MessagePassing, c.service)
-	if err != nil {
-		return nil, err
-	}
 	m, err := partner[*messageObject](x, c, 1, q.proc.node())
 	if err != nil {
 		return nil, err
@@ -202,21 +206,12 @@ func messageRemove(x *execution, c *call) ([]omis.Value, error) {
 	return nil, mp.Remove(q.id, m.id)
 }
 
-func messageClear(_ *execution, c *call) ([]omis.Value, error) {
-	q := c.object.(*queueObject)
-	mp, err := capability(q.proc.node(), q.proc.node().Can.MessagePassing, c.service)
-	if err != nil {
-		return nil, err
-	}
-	return nil, mp.Clear(q.id)
+func messageClear(_ *execution, c *call, mp node.MessagePassing) ([]omis.Value, error) {
+	return nil, mp.Clear(c.object.(*queueObject).id)
 }
 
-func messageTag(_ *execution, c *call) ([]omis.Value, error) {
+func messageTag(_ *execution, c *call, mp node.MessagePassing) ([]omis.Value, error) {
 	m := c.object.(*messageObject)
-	mp, err := capability(m.node, m.node.Can.MessagePassing, c.service)
-	if err != nil {
-		return nil, err
-	}
 	tag, err := c.int(1)
 	if err == nil && tag == 0 {
 		err = omis.Errorf(omis.ParameterError, "tag 0 means that a message has none")
@@ -245,12 +240,8 @@ func messageCreate(x *execution, c *call) ([]omis.Value, error) {
 	return nil, err
 }
 
-func messageCopy(x *execution, c *call) ([]omis.Value, error) {
+func messageCopy(x *execution, c *call, mp node.MessagePassing) ([]omis.Value, error) {
 	src := c.object.(*messageObject)
-	mp, err := capability(src.node, src.node.Can.MessagePassing, c.service)
-	if err != nil {
-		return nil, err
-	}
 	dst, err := partner[*messageObject](x, c, 1, src.node)
 	if err != nil {
 		return nil, err
@@ -258,12 +249,8 @@ func messageCopy(x *execution, c *call) ([]omis.Value, error) {
 	return nil, mp.CopyMessage(src.id, dst.id)
 }
 
-func messageDestroy(x *execution, c *call) ([]omis.Value, error) {
+func messageDestroy(x *execution, c *call, mp node.MessagePassing) ([]omis.Value, error) {
 	m := c.object.(*messageObject)
-	mp, err := capability(m.node, m.node.Can.MessagePassing, c.service)
-	if err != nil {
-		return nil, err
-	}
 	if err := mp.DestroyMessage(m.id); err != nil {
 		return nil, err
 	}
@@ -274,7 +261,7 @@ func messageDestroy(x *execution, c *call) ([]omis.Value, error) {
 // messageFields are the components of Message_info.
 const messageFields = 4
 
-func messageQueueGetInfo(x *execution, c *call) ([]omis.Value, error) {
+func messageQueueGetInfo(x *execution, c *call, mp node.MessagePassing) ([]omis.Value, error) {
 	q := c.object.(*queueObject)
 	flags, err := c.int(1)
 	if err == nil && (flags < 0 || flags >= 1<<messageFields) {
@@ -284,10 +271,6 @@ func messageQueueGetInfo(x *execution, c *call) ([]omis.Value, error) {
 		return nil, err
 	}
 	n := q.proc.node()
-	mp, err := capability(n, n.Can.MessagePassing, c.service)
-	if err != nil {
-		return nil, err
-	}
 	inside, err := mp.QueueInfo(q.id)
 	if err != nil {
 		return nil, err

@@ -208,14 +208,12 @@ func (m *move) rescope() {
 			continue
 		}
 		t.attachNode(m.to.node)
-		for _, o := range t.own(omis.ClassCSR) {
-			c := o.(*csr)
+		for _, c := range t.requests() {
 			if c.run.Subs[&m.proc.programs] == nil || slices.ContainsFunc(c.targets(), func(t target) bool { return t.proc == m.proc }) {
 				continue
 			}
 			m.e.placing.Unsubscribe(&m.proc.programs, &c.run)
-			gone := omis.ObjectResult{Objects: []omis.Token{m.proc.token}, Status: omis.OK}
-			t.replies.push(c.to, c.stateReply(omis.CSRDisabled, omis.ServiceResult{gone}))
+			c.report(omis.CSRDisabled, m.proc, nil)
 		}
 		m.e.follow(t, m.proc)
 	}

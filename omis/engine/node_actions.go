@@ -35,11 +35,7 @@ func (e *Engine) nodeNames() string {
 	if len(e.nodes) == 1 {
 		return fmt.Sprintf("%q alone", e.home.Name())
 	}
-	names := make([]string, len(e.nodes))
-	for i, n := range e.nodes {
-		names[i] = strconv.Quote(n.Name())
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(mapped(e.nodes, func(n *machine) string { return strconv.Quote(n.Name()) }), ", ")
 }
 
 func (t *Tool) attachNode(n *machine) {
@@ -52,7 +48,7 @@ func (t *Tool) attachNode(n *machine) {
 func (t *Tool) enterNode(n *machine) {
 	if !slices.Contains(t.nodes, n) {
 		t.nodes = append(t.nodes, n)
-		slices.SortFunc(t.nodes, func(a, b *machine) int { return a.num - b.num })
+		sortObjects(t.nodes)
 	}
 }
 

@@ -33,10 +33,8 @@ func (e *Engine) join(nodes []program.Machine, extensions []service.Extension) e
 }
 
 func (e *Engine) nodeNamed(name string) *machine {
-	for _, n := range e.nodes {
-		if n.Name() == name {
-			return n
-		}
+	if i := slices.IndexFunc(e.nodes, func(n *machine) bool { return n.Name() == name }); i >= 0 {
+		return e.nodes[i]
 	}
 	return nil
 }

@@ -15,15 +15,19 @@ import (
 // object is what a token stands for. Objects are compared by identity.
 type object interface {
 	Token() omis.Token
+	Class() omis.Class
+	number() int // objects of one class are sorted by it
 }
 
-// ident is the token of an object, and its number, by which objects are sorted.
+// ident is the token of an object, and its number.
 type ident struct {
 	token omis.Token
 	num   int
 }
 
 func (i ident) Token() omis.Token { return i.token }
+func (i ident) Class() omis.Class { return i.token.Class() }
+func (i ident) number() int       { return i.num }
 
 // machine is a node of this engine.
 type machine struct {
@@ -111,30 +115,17 @@ type userEvent struct {
 }
 
 // sortObjects sorts objects of one class by the numbers of their tokens.
-func sortObjects(list []object) {
-	slices.SortFunc(list, func(a, b object) int { return number(a) - number(b) })
+func sortObjects[O object](list []O) {
+	slices.SortFunc(list, func(a, b O) int { return a.number() - b.number() })
 }
 
-func number(o object) int {
-	switch o := o.(type) {
-	case *machine:
-		return o.num
-	case *process:
-		return o.num
-	case *thread:
-		return o.num
-	case *item:
-		return o.num
-	case *userEvent:
-		return o.num
-	case *csr:
-		return o.num
-	case *queueObject:
-		return o.num
-	case *messageObject:
-		return o.num
+// mapped returns the results of a function for the elements of a list.
+func mapped[A, B any](list []A, to func(A) B) []B {
+	results := make([]B, len(list))
+	for i, a := range list {
+		results[i] = to(a)
 	}
-	return 0
+	return results
 }
 
 func tokenOf(c omis.Class, num int) omis.Token { return omis.Token(fmt.Sprintf("%s_%d", c, num)) }

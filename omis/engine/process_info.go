@@ -151,13 +151,7 @@ func (x *execution) parentToken(n *machine, pid int) omis.Token {
 	return omis.Undefined
 }
 
-func stringList(list []string) omis.Value {
-	vs := make([]omis.Value, len(list))
-	for i, s := range list {
-		vs[i] = omis.String(s)
-	}
-	return omis.List(vs...)
-}
+func stringList(list []string) omis.Value { return omis.List(mapped(list, omis.String)...) }
 
 func procGetLoaderInfo(x *execution, c *call) ([]omis.Value, error) {
 	at := c.object.(*process).at()

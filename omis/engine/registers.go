@@ -93,11 +93,7 @@ func readRegisters[R any](c *call, count func(node.Registers) int, read func(nod
 	if err != nil {
 		return nil, err
 	}
-	list := make([]omis.Value, len(regs))
-	for i, r := range regs {
-		list[i] = value(r)
-	}
-	return []omis.Value{omis.List(list...)}, nil
+	return []omis.Value{omis.List(mapped(regs, value)...)}, nil
 }
 
 // writeRegisters writes registers of one kind.
@@ -124,7 +120,7 @@ func writeRegisters[R any](c *call, content func(omis.Value) (R, bool), write fu
 	return write(bank, p, tid, first, regs)
 }
 
-// jump has a thread continue at another address.
+// jump makes a thread continue at another address.
 func jump(c *call, to func(node.Registers, omis.ProcID, int, uint64) error) error {
 	addr, err := c.address(1)
 	if err != nil {

@@ -13,12 +13,15 @@ import (
 
 // failure is the result of a service that failed for an object.
 func failure(err error, objects ...omis.Token) omis.ObjectResult {
-	r := omis.ObjectResult{Objects: objects, Status: omis.UnspecifiedError, Msg: err.Error()}
-	var typed *omis.Error
-	if errors.As(err, &typed) {
-		r.Status = typed.Status
+	return omis.ObjectResult{Objects: objects, Status: omis.StatusOf(err), Msg: err.Error()}
+}
+
+// outcome is the result of a service for an object: failure, or success if err is nil.
+func outcome(err error, object omis.Token) omis.ObjectResult {
+	if err != nil {
+		return failure(err, object)
 	}
-	return r
+	return omis.ObjectResult{Objects: []omis.Token{object}, Status: omis.OK}
 }
 
 // whole is a reply about the request as a whole (OMIS 7.3.1).
@@ -72,13 +75,7 @@ func onlyErrors(results omis.ServiceResult, objects int) omis.ServiceResult {
 // done is the result of a void service for all objects that were not named before (OMIS 7.3.1, rule 3).
 func done() omis.ObjectResult { return omis.ObjectResult{Status: omis.OK} }
 
-func tokens(list []object) []omis.Token {
-	ts := make([]omis.Token, len(list))
-	for i, o := range list {
-		ts[i] = o.Token()
-	}
-	return ts
-}
+func tokens[O object](list []O) []omis.Token { return mapped(list, O.Token) }
 
 // panicked reports that the implementation of a service panicked, in the recover of its caller. The objects
 // may be in any state.

@@ -8,7 +8,6 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/node"
-	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
@@ -92,8 +91,8 @@ func (c *call) address(i int) (uint64, error) {
 
 // execution is one execution of an action list.
 type execution struct {
+	toolScope
 	e      *Engine
-	tool   *Tool
 	csr    *csr                // nil in an unconditional request
 	occ    *service.Occurrence // nil in an unconditional request
 	conv   conversions
@@ -305,13 +304,6 @@ func checkTypes(s *step, args []omis.Value) error {
 	return nil
 }
 
-// The methods below make an execution the service.Scope of an extension's action.
-
-func (x *execution) Add(c omis.Class, value any) omis.Token { return x.tool.addItem(c, value) }
-func (x *execution) Remove(t omis.Token)                    { x.tool.removeItem(t) }
-func (x *execution) Changed(t omis.Token)                   { x.tool.itemChanged(t) }
-func (x *execution) Now() int64                             { return x.tool.e.now() }
-
 // Request executes a request of an extension within the action that makes it.
 func (x *execution) Request(ctx context.Context, text string, later func(omis.Reply)) (omis.Reply, error) {
 	if x.nested >= maxNesting {
@@ -320,11 +312,6 @@ func (x *execution) Request(ctx context.Context, text string, later func(omis.Re
 	x.unlockForNested()
 	defer x.lockAfterNested()
 	return x.tool.nested(ctx, text, &sink{callback: later}, x)
-}
-
-// Machine returns the machine of an object.
-func (x *execution) Machine(t omis.Token) (program.Machine, error) {
-	return x.e.machineOf(t)
 }
 
 // extensionAction makes an action of an extension's implementation.

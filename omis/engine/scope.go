@@ -165,16 +165,15 @@ func (t *Tool) itemChanged(token omis.Token) {
 	t.e.regroup(t, o)
 }
 
-// toolScope is the service.Scope of an extension's event source.
-type toolScope struct{ t *Tool }
+// toolScope is the service.Scope of an extension's event source, and most of that of an execution.
+type toolScope struct{ tool *Tool }
 
-func (s toolScope) Add(c omis.Class, value any) omis.Token { return s.t.addItem(c, value) }
-func (s toolScope) Remove(t omis.Token)                    { s.t.removeItem(t) }
-func (s toolScope) Changed(t omis.Token)                   { s.t.itemChanged(t) }
-func (s toolScope) Now() int64                             { return s.t.e.now() }
-
-func (s toolScope) Machine(t omis.Token) (program.Machine, error) { return s.t.e.machineOf(t) }
+func (s toolScope) Add(c omis.Class, value any) omis.Token        { return s.tool.addItem(c, value) }
+func (s toolScope) Remove(t omis.Token)                           { s.tool.removeItem(t) }
+func (s toolScope) Changed(t omis.Token)                          { s.tool.itemChanged(t) }
+func (s toolScope) Now() int64                                    { return s.tool.e.now() }
+func (s toolScope) Machine(t omis.Token) (program.Machine, error) { return s.tool.e.machineOf(t) }
 
 func (s toolScope) Request(ctx context.Context, text string, later func(omis.Reply)) (omis.Reply, error) {
-	return s.t.nested(ctx, text, &sink{callback: later}, nil)
+	return s.tool.nested(ctx, text, &sink{callback: later}, nil)
 }

@@ -23,7 +23,7 @@ func threadSuspend(x *execution, c *call, objs []object) (failed omis.ServiceRes
 func (x *execution) suspendCrew(c *call, g *crew) omis.ServiceResult {
 	s, err := capability(g.proc.node(), g.proc.node().Can.Suspender, c.service)
 	if err != nil {
-		return omis.ServiceResult{failure(err, tokens(g.objects())...)}
+		return omis.ServiceResult{failure(err, tokens(g.threads)...)}
 	}
 	suspend := func(g *crew, _ []int) error { return x.suspend(s, g) }
 	whole := x.conv.whole(g)
@@ -129,7 +129,7 @@ func threadResume(x *execution, c *call, objs []object) (failed omis.ServiceResu
 	for _, g := range crews(objs) {
 		s, err := capability(g.proc.node(), g.proc.node().Can.Suspender, c.service)
 		if err != nil {
-			failed = append(failed, failure(err, tokens(g.objects())...))
+			failed = append(failed, failure(err, tokens(g.threads)...))
 			continue
 		}
 		resume := func(g *crew, _ []int) error { return x.resume(s, g) }
@@ -183,7 +183,7 @@ func (t *Tool) owedBeyond(g *crew) *crew {
 	if list == nil {
 		return nil
 	}
-	slices.SortFunc(list, func(a, b *thread) int { return a.num - b.num })
+	sortObjects(list)
 	return &crew{proc: g.proc, threads: list}
 }
 

@@ -17,11 +17,7 @@ type crew struct {
 }
 
 func (c *crew) tids() []int {
-	ids := make([]int, len(c.threads))
-	for i, t := range c.threads {
-		ids[i] = t.tid
-	}
-	return ids
+	return mapped(c.threads, func(t *thread) int { return t.tid })
 }
 
 // crews divides threads by processes.
@@ -70,7 +66,7 @@ func (x *execution) onCrew(g *crew, do func(*crew, []int) error) omis.ServiceRes
 	case err == nil:
 		return nil
 	case len(g.threads) == 1 || isUnsupported(err):
-		return omis.ServiceResult{failure(err, tokens(g.objects())...)}
+		return omis.ServiceResult{failure(err, tokens(g.threads)...)}
 	}
 	return oneByOne(g, do)
 }
@@ -83,14 +79,6 @@ func oneByOne(g *crew, do func(*crew, []int) error) omis.ServiceResult {
 		}
 	}
 	return failed
-}
-
-func (c *crew) objects() []object {
-	list := make([]object, len(c.threads))
-	for i, t := range c.threads {
-		list[i] = t
-	}
-	return list
 }
 
 func threadGetBacktrace(x *execution, c *call, objs []object) omis.ServiceResult {

@@ -123,7 +123,7 @@ func (t *Tool) execute(text string, to *sink, outer *execution) omis.Reply {
 	if r.Event != nil {
 		return t.define(r, to)
 	}
-	x := (&execution{e: t.e, tool: t, locked: r.Locked}).within(outer)
+	x := (&execution{e: t.e, toolScope: toolScope{t}, locked: r.Locked}).within(outer)
 	if outer != nil {
 		x.occ = outer.occ // the event of an extension's request is that of the outer list
 	}

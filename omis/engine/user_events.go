@@ -64,8 +64,7 @@ func (x *execution) raiseNow(v *userEvent, occ *service.Occurrence) error {
 
 // raise executes the requests for the event in the order of their definition.
 func (v *userEvent) raise(occ *service.Occurrence, outer *execution) {
-	for _, o := range v.tool.own(omis.ClassCSR) {
-		c := o.(*csr)
+	for _, c := range v.tool.requests() {
 		if c.active.Load() && c.event.source.user && c.event.tokens()[0].Token() == v.token {
 			c.trigger(occ, v.token, outer)
 		}
