@@ -101,18 +101,13 @@ func (tr *tracer) seizePatiently(tid int) (bool, error) {
 			return false, nil
 		case time.Now().After(deadline):
 			return false, tr.refused(err)
-		case isRefused(proc.MayTrace(tr.o.proc.PID)) || proc.Alive(tr.o.proc) != nil:
+		case omis.StatusOf(proc.MayTrace(tr.o.proc.PID)) == omis.NoPermission || proc.Alive(tr.o.proc) != nil:
 			// During an execve the process may look like that for a moment.
 			if _, err := proc.Identify(tr.o.proc.PID); err != nil {
 				return false, err
 			}
 		}
 	}
-}
-
-func isRefused(err error) bool {
-	var e *omis.Error
-	return errors.As(err, &e) && e.Status == omis.NoPermission
 }
 
 // refused returns the reason for a failed attachment as Identify would.

@@ -27,12 +27,13 @@ func (n *Node) Beside(p omis.ProcID, addr uint64) string {
 	if o == nil {
 		return n.grounds.wouldJump(p, addr)
 	}
-	c := &lookBeside{answer: newAnswer(), addr: addr}
-	if !o.box.post(c) {
+	c := &lookBeside{addr: addr}
+	a, posted := o.box.ask(c)
+	if !posted {
 		return ""
 	}
 	select {
-	case <-c.done:
+	case <-a.done:
 	case <-time.After(besidePatience):
 		return "" // the owner still writes c.note
 	}
@@ -42,16 +43,15 @@ func (n *Node) Beside(p omis.ProcID, addr uint64) string {
 	return c.note
 }
 
-// lookBeside has an owner find out what holds threads at an address.
+// lookBeside asks an owner what holds threads at an address.
 type lookBeside struct {
-	*answer
 	addr    uint64
 	watched bool
 	note    string
 }
 
-func (c *lookBeside) do(o *owner) {
-	if m := o.meeting; m.isCrossing(c.addr) {
+func (c *lookBeside) do(o *owner) error {
+	if o.meeting.isCrossing(c.addr) {
 		c.watched = true
 		if o.node.grounds.isFirst(o.proc.PID, c.addr) {
 			c.note = noteJump
@@ -62,7 +62,7 @@ func (c *lookBeside) do(o *owner) {
 			c.note = noteLost
 		}
 	}
-	c.give(nil)
+	return nil
 }
 
 // isCrossing reports whether a jump holds threads at an address.

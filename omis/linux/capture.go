@@ -3,6 +3,8 @@
 package linux
 
 import (
+	"slices"
+
 	"mirador/omis"
 	"mirador/omis/host/proc"
 	"mirador/omis/linux/ptrace"
@@ -45,24 +47,22 @@ func (sr *stackReader) captured(p omis.ProcID, tids []int) ([]capture, *unwind.L
 	if err != nil {
 		return nil, nil, err
 	}
-	c := captureThreads{newAnswer(), layout, make([]capture, len(tids))}
+	c := captureThreads{layout, make([]capture, len(tids))}
 	for i, tid := range tids {
 		c.captures[i].tid = tid
 	}
-	return c.captures, layout, sr.n.owners.ask(p, c, c.answer)
+	return c.captures, layout, sr.n.owners.ask(p, c)
 }
 
 // captureThreads stops threads and copies what their backtraces need.
 type captureThreads struct {
-	*answer
 	layout   *unwind.Layout
 	captures []capture
 }
 
-func (c captureThreads) do(o *owner) {
-	err := o.capture(c.layout, c.captures)
-	o.restIfIdle()
-	c.give(err)
+func (c captureThreads) do(o *owner) error {
+	defer o.restIfIdle()
+	return o.capture(c.layout, c.captures)
 }
 
 func (o *owner) capture(layout *unwind.Layout, captures []capture) error {
@@ -79,7 +79,8 @@ func (o *owner) capture(layout *unwind.Layout, captures []capture) error {
 	if err != nil {
 		return err
 	}
-	if _, err := o.tracer.seize(intersection(tids, present)); err != nil {
+	tids = slices.DeleteFunc(tids, func(tid int) bool { return !slices.Contains(present, tid) })
+	if _, err := o.tracer.seize(tids); err != nil {
 		return err
 	}
 	among := func(t *thread) bool { return named[t.tid] }
@@ -93,21 +94,6 @@ func (o *owner) capture(layout *unwind.Layout, captures []capture) error {
 		o.copyThread(layout, &captures[i])
 	}
 	return nil
-}
-
-// intersection returns the elements of a that b contains.
-func intersection(a, b []int) []int {
-	in := make(map[int]bool, len(b))
-	for _, v := range b {
-		in[v] = true
-	}
-	var both []int
-	for _, v := range a {
-		if in[v] {
-			both = append(both, v)
-		}
-	}
-	return both
 }
 
 func (o *owner) copyThread(layout *unwind.Layout, c *capture) {

@@ -162,8 +162,7 @@ func (cs *checkpoints) welcomeAll(root int, stopped []int) (ps []omis.ProcID, er
 			return ps, err
 		}
 		ps = append(ps, p)
-		c := welcome{newAnswer(), slices.Contains(stopped, pid)}
-		if err := cs.n.owners.ask(p, c, c.answer); err != nil {
+		if err := cs.n.owners.ask(p, welcome{stays: slices.Contains(stopped, pid)}); err != nil {
 			return ps, err
 		}
 	}

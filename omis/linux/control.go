@@ -4,6 +4,7 @@ package linux
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -20,16 +21,22 @@ func (n *Node) SignalThread(p omis.ProcID, tid, sig int) error {
 	if err := checkThread(p, tid); err != nil {
 		return err
 	}
-	switch err := unix.Tgkill(p.PID, tid, unix.Signal(sig)); {
+	err := unix.Tgkill(p.PID, tid, unix.Signal(sig))
+	return signalError(err, sig, fmt.Sprintf("thread %d of process %d", tid, p.PID), noThread(p, tid))
+}
+
+// signalError returns the error of a signal to a process or thread; ended is the error if it has
+// ended.
+func signalError(err error, sig int, to string, ended error) error {
+	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, unix.ESRCH):
-		return noThread(p, tid)
+		return ended
 	case errors.Is(err, unix.EPERM):
-		return omis.Errorf(omis.NoPermission, "cannot send a signal to thread %d of process %d: it belongs to another user; the monitor would need CAP_KILL", tid, p.PID)
-	default:
-		return omis.Errorf(omis.ParameterError, "cannot send signal %d to thread %d of process %d: %w", sig, tid, p.PID, err)
+		return omis.Errorf(omis.NoPermission, "cannot send a signal to %s: it belongs to another user; the monitor would need CAP_KILL", to)
 	}
+	return omis.Errorf(omis.ParameterError, "cannot send signal %d to %s: %w", sig, to, err)
 }
 
 // SetThreadPriority: see node.ThreadControl. Linux has a nice value for each thread.
@@ -103,8 +110,7 @@ func (n *Node) LetGo(p omis.ProcID, tid int) error {
 	if n.owners.of(p) == nil {
 		return nil
 	}
-	c := letGoThread{newAnswer(), tid}
-	return n.owners.ask(p, c, c.answer)
+	return n.owners.ask(p, letGoThread{tid})
 }
 
 // released are the threads that LetGo was called for. Its methods may be called from any
@@ -143,19 +149,16 @@ func (r *released) forget(p omis.ProcID) {
 	delete(r.byProc, p)
 }
 
-type letGoThread struct {
-	*answer
-	tid int
-}
+type letGoThread struct{ tid int }
 
-func (c letGoThread) do(o *owner) {
+func (c letGoThread) do(o *owner) error {
 	if t := o.tracer.threads[c.tid]; t != nil && t.kind == member {
 		t.kind = unobserved
 		t.halted, t.pauses = false, 0
 		o.meeting.changes.Add(1)
 	}
 	o.halts.goOn()
-	c.give(nil)
+	return nil
 }
 
 // checkThread returns an error unless the process lives and has the thread.

@@ -57,8 +57,7 @@ func (x *exits) watchHeldExit(w *watch) (cancel func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c := setWatch{newAnswer(), w}
-	if err := x.n.owners.ask(w.Proc, c, c.answer); err != nil {
+	if err := x.n.owners.ask(w.Proc, setWatch{w}); err != nil {
 		_ = forget() // it never fails
 		return nil, unlessEnded(w.Proc, err)
 	}
@@ -178,16 +177,15 @@ func (x *exits) settled(p omis.ProcID) {
 	if o == nil {
 		return
 	}
-	c := catchUp{newAnswer()}
-	if o.box.post(c) {
-		<-c.done
+	if a, posted := o.box.ask(catchUp{}); posted {
+		_ = a.wait()
 	}
 }
 
 // catchUp is answered when the owner has handled all that the kernel reports.
-type catchUp struct{ *answer }
+type catchUp struct{}
 
-func (c catchUp) do(o *owner) {
+func (catchUp) do(o *owner) error {
 	o.tracer.drain()
-	c.give(nil)
+	return nil
 }

@@ -73,10 +73,7 @@ func (e writeFloats) at(o *owner, t *thread) error {
 			toExtended(regs.ST[n-x87Regs][:], v)
 		}
 	}
-	if err := ptrace.SetFPRegs(t.tid, &regs); err != nil {
-		return o.regsError(t, err)
-	}
-	return nil
+	return o.regsError(t, ptrace.SetFPRegs(t.tid, &regs))
 }
 
 // The x87 format: 64 bits of mantissa, the first of them explicit, 15 of

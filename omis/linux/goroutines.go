@@ -50,15 +50,15 @@ func (n *Node) Goroutines(ctx context.Context, p omis.ProcID, depth int) ([]node
 	if err != nil {
 		return nil, err
 	}
-	c := captureGoroutines{newAnswer(), where, depth > 0, new([]goroutine)}
-	if err := n.owners.ask(p, c, c.answer); err != nil {
+	c := &captureGoroutines{where: where, stacks: depth > 0}
+	if err := n.owners.ask(p, c); err != nil {
 		return nil, err
 	}
-	list := make([]node.GoroutineInfo, 0, len(*c.found))
+	list := make([]node.GoroutineInfo, 0, len(c.found))
 	reasons := make(map[uint8]string)
 	left := mostFrames
-	for i := range *c.found {
-		g := &(*c.found)[i]
+	for i := range c.found {
+		g := &c.found[i]
 		info := g.info
 		if g.status == stateWaiting {
 			text, known := reasons[g.reason]
@@ -144,17 +144,15 @@ const wordSize = 8
 
 // captureGoroutines stops a process and copies its goroutines.
 type captureGoroutines struct {
-	*answer
 	where  landing.Scheduler
 	stacks bool
-	found  *[]goroutine
+	found  []goroutine
 }
 
-func (c captureGoroutines) do(o *owner) {
-	var err error
-	*c.found, err = o.patcher.goroutines(c.where, c.stacks)
-	o.restIfIdle()
-	c.give(err)
+func (c *captureGoroutines) do(o *owner) (err error) {
+	defer o.restIfIdle()
+	c.found, err = o.patcher.goroutines(c.where, c.stacks)
+	return err
 }
 
 // goroutines copies all goroutines except those that have ended or not begun.

@@ -106,8 +106,8 @@ func (gs *grounds) prepared(p omis.ProcID) (*ground, error) {
 	}
 	var err error
 	for try := range attempts {
-		c := &prepareGround{answer: newAnswer()}
-		if err = gs.n.owners.ask(p, c, c.answer); !errors.Is(err, errNoIdentity) {
+		c := &prepareGround{}
+		if err = gs.n.owners.ask(p, c); !errors.Is(err, errNoIdentity) {
 			return c.ground, err
 		}
 		time.Sleep(time.Millisecond << try) // a new thread does not know its number yet
@@ -141,21 +141,15 @@ func (p *patcher) isPatched(begin, end uint64) bool {
 }
 
 // prepareGround is the request to an owner to make the ground of its process: see ground.
-type prepareGround struct {
-	*answer
-	ground *ground
-}
+type prepareGround struct{ ground *ground }
 
-func (c *prepareGround) do(o *owner) {
-	if g := o.node.grounds.of(o.proc); g != nil {
-		c.ground = g // another request was first
-		c.give(nil)
-		return
+func (c *prepareGround) do(o *owner) (err error) {
+	if c.ground = o.node.grounds.of(o.proc); c.ground != nil {
+		return nil // another request was first
 	}
-	var err error
+	defer o.restIfIdle()
 	c.ground, err = o.patcher.prepareGround()
-	o.restIfIdle()
-	c.give(err)
+	return err
 }
 
 func (p *patcher) prepareGround() (*ground, error) {
@@ -290,13 +284,7 @@ func (p *patcher) beginAnew(g *ground, inherited bool) error {
 
 // enterProgram attaches to the process, and opens its memory.
 func (o *owner) enterProgram() error {
-	switch {
-	case o.closing:
-		return errClosed()
-	case o.ended:
-		return ended(o.proc.PID)
-	}
-	if err := o.tracer.attach(); err != nil {
+	if err := o.attach(); err != nil {
 		return err
 	}
 	return o.space.settleIn()
@@ -316,17 +304,7 @@ func (p *patcher) barsPatches() error {
 	if same, err := proc.SameNumbers(p.o.proc.PID); err != nil || !same {
 		return fmt.Errorf("the process is in another pid namespace, and its threads have other numbers there")
 	}
-	for _, t := range p.o.tracer.threads {
-		s, err := proc.ReadThreadStatus(t.pid, t.tid)
-		switch {
-		case err != nil:
-		case s.Seccomp != 0:
-			return fmt.Errorf("a filter of the process may refuse the system calls by which memory is mapped")
-		case s.ShadowStack:
-			return fmt.Errorf("the process has a shadow stack")
-		}
-	}
-	return nil
+	return p.o.tracer.barsCode("by which memory is mapped")
 }
 
 // share has the frozen process map the memory of a ground.

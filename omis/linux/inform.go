@@ -220,23 +220,18 @@ func (w *owners) creator(p omis.ProcID, tid int) int {
 	if o == nil {
 		return 0
 	}
-	c := askCreator{newAnswer(), tid, new(int)}
-	if !o.box.post(c) {
-		return 0
+	c := &askCreator{tid: tid}
+	if a, posted := o.box.ask(c); posted {
+		_ = a.wait()
 	}
-	<-c.done
-	return *c.creator
+	return c.creator
 }
 
-type askCreator struct {
-	*answer
-	tid     int
-	creator *int
-}
+type askCreator struct{ tid, creator int }
 
-func (c askCreator) do(o *owner) {
+func (c *askCreator) do(o *owner) error {
 	if t := o.tracer.threads[c.tid]; t != nil {
-		*c.creator = t.parent
+		c.creator = t.parent
 	}
-	c.give(nil)
+	return nil
 }

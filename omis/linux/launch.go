@@ -24,38 +24,31 @@ import (
 
 // Launch: see node.Node.
 func (n *Node) Launch(l node.Launch) (omis.ProcID, error) {
-	c := launch{newAnswer(), l}
-	o, err := n.owners.launch(c)
+	o, a, err := n.owners.launch(launch{l})
 	if err != nil {
 		return omis.ProcID{}, err
 	}
-	<-c.done
-	return o.proc, c.err
+	err = a.wait()
+	return o.proc, err
 }
 
-// launch is the first command of the owner of a process to be.
-type launch struct {
-	*answer
-	node.Launch
-}
+// launch is the first task of the owner of a process to be.
+type launch struct{ node.Launch }
 
-func (c launch) do(o *owner) {
+func (c launch) do(o *owner) error {
 	pid, err := c.start()
 	if err != nil {
-		c.give(err)
-		return
+		return err
 	}
 	o.child = true
 	if err := o.await(pid); err != nil {
 		_ = unix.Kill(pid, unix.SIGKILL)
-		o.tracer.threads[pid] = nil
 		delete(o.tracer.threads, pid)
-		c.give(err)
-		return
+		return err
 	}
 	o.tracer.whole, o.halts.halted = true, true
 	o.node.owners.enter(o)
-	c.give(nil)
+	return nil
 }
 
 // start forks and executes on the owner's thread, which has to be the tracer and the parent.

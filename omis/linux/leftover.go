@@ -62,18 +62,17 @@ func (n *Node) tidyUp(p omis.ProcID) {
 	if !left(p.PID, memory).stands() {
 		return
 	}
-	c := tidyUp{newAnswer()}
-	_ = n.owners.ask(p, c, c.answer) // it fails if the process has ended or has another tracer
+	_ = n.owners.ask(p, tidyUp{}) // it fails if the process has ended or has another tracer
 }
 
-// tidyUp has the owner do that, because the owner knows whether the breakpoints are its own.
-type tidyUp struct{ *answer }
+// tidyUp is the owner's task, because the owner knows whether the breakpoints are its own.
+type tidyUp struct{}
 
-func (c tidyUp) do(o *owner) {
+func (tidyUp) do(o *owner) error {
 	if o.space.memory == nil {
 		o.removeLeftovers()
 	}
-	c.give(nil)
+	return nil
 }
 
 func (o *owner) removeLeftovers() {

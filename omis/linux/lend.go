@@ -43,8 +43,8 @@ func (cs *checkpoints) lend(trees []familyTree) (loans []*loan, err error) {
 		if !o.box.post(c) {
 			continue // the owner has ended
 		}
-		if <-c.done; c.err != nil {
-			return loans, c.err
+		if err := c.wait(); err != nil {
+			return loans, err
 		}
 		loans = append(loans, l)
 	}
@@ -54,12 +54,11 @@ func (cs *checkpoints) lend(trees []familyTree) (loans []*loan, err error) {
 // end returns a process to its owner.
 func (l *loan) end() error {
 	close(l.back)
-	<-l.taken.done
-	return l.taken.err
+	return l.taken.wait()
 }
 
-// lend has an owner lend its process and wait until it gets the process back. Commands that
-// come in meanwhile wait.
+// lend is the command to an owner to lend its process and to wait until it gets the process
+// back. Commands that come in meanwhile wait.
 type lend struct {
 	*answer
 	l *loan
@@ -76,12 +75,10 @@ func (c lend) do(o *owner) {
 }
 
 func (d *lending) lendOut(l *loan) error {
-	switch {
-	case d.o.closing:
-		return errClosed()
-	case d.o.ended:
-		return ended(d.o.proc.PID)
-	case !d.o.needsTracing():
+	if err := d.o.over(); err != nil {
+		return err
+	}
+	if !d.o.needsTracing() {
 		d.o.leave()
 		l.untouched = true
 		return nil

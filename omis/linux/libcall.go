@@ -196,28 +196,23 @@ func (c *libraryCalls) tell(w *watch, t *thread, at *node.Hit, values []omis.Val
 	w.handle(&h.Hit)
 }
 
+// watches returns the watches on calls of library functions.
+func (c *libraryCalls) watches() []*watch {
+	return slices.Concat(c.o.events.kinds[node.EventLibCallStarted], c.o.events.kinds[node.EventLibCallEnded])
+}
+
 // forgetThread is called when a thread has ended, since another thread may get its id.
 func (c *libraryCalls) forgetThread(t *thread) {
-	for kind, watches := range c.o.events.kinds {
-		if !isLibraryCall(kind) {
-			continue
-		}
-		for _, w := range watches {
-			delete(w.library.open, t.tid)
-		}
+	for _, w := range c.watches() {
+		delete(w.library.open, t.tid)
 	}
 }
 
 // forget is called when the program has ended in which the calls were made.
 func (c *libraryCalls) forget() {
 	c.notice, c.due, c.loaders = nil, nil, nil
-	for kind, watches := range c.o.events.kinds {
-		if !isLibraryCall(kind) {
-			continue
-		}
-		for _, w := range watches {
-			w.library.entries, w.library.returns = nil, make(map[uint64]*watch)
-			clear(w.library.open)
-		}
+	for _, w := range c.watches() {
+		w.library.entries, w.library.returns = nil, make(map[uint64]*watch)
+		clear(w.library.open)
 	}
 }

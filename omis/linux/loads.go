@@ -4,14 +4,16 @@ package linux
 
 import (
 	"errors"
+	"maps"
 	"slices"
 
 	"mirador/omis/linux/library"
 	"mirador/omis/node"
 )
 
-// followLoads has the dynamic linker report loads and unloads while calls of library functions
-// are watched. A statically linked program has no dynamic linker, and loads nothing.
+// followLoads watches the function by which the dynamic linker reports loads and unloads, while
+// calls of library functions are watched. A statically linked program has no dynamic linker, and
+// loads nothing.
 func (c *libraryCalls) followLoads() error {
 	if c.notice != nil {
 		return nil
@@ -43,9 +45,7 @@ func (c *libraryCalls) unfollowLoads() {
 	_ = c.o.events.unwatch(notice)
 }
 
-func (c *libraryCalls) any() bool {
-	return len(c.o.events.kinds[node.EventLibCallStarted])+len(c.o.events.kinds[node.EventLibCallEnded]) > 0
-}
+func (c *libraryCalls) any() bool { return len(c.watches()) > 0 }
 
 // awaitLook keeps a thread until the code that it has loaded is watched.
 func (c *libraryCalls) awaitLook(t *thread) {
@@ -64,11 +64,9 @@ func (c *libraryCalls) lookAgain() {
 	c.dropUnloaded()
 	// Where the linker can have no breakpoint, later loads are not seen.
 	_ = c.followLoads()
-	for _, kind := range []node.EventKind{node.EventLibCallStarted, node.EventLibCallEnded} {
-		for _, w := range c.o.events.kinds[kind] {
-			// A missing function may be loaded later.
-			_ = c.plantEntries(w)
-		}
+	for _, w := range c.watches() {
+		// A missing function may be loaded later.
+		_ = c.plantEntries(w)
 	}
 	for _, t := range waiting {
 		releaseThread{t}.do(c.o)
@@ -113,17 +111,8 @@ func (c *libraryCalls) dropUnloaded() {
 		delete(c.o.events.watches, w)
 		return true
 	}
-	for kind, watches := range c.o.events.kinds {
-		if !isLibraryCall(kind) {
-			continue
-		}
-		for _, w := range watches {
-			w.library.entries = slices.DeleteFunc(w.library.entries, gone)
-			for addr, back := range w.library.returns {
-				if gone(back) {
-					delete(w.library.returns, addr)
-				}
-			}
-		}
+	for _, w := range c.watches() {
+		w.library.entries = slices.DeleteFunc(w.library.entries, gone)
+		maps.DeleteFunc(w.library.returns, func(_ uint64, back *watch) bool { return gone(back) })
 	}
 }

@@ -22,6 +22,35 @@ const ringAgain = 300 * time.Microsecond
 // command is a function that an owner executes on its goroutine.
 type command interface{ do(o *owner) }
 
+// task is a command whose sender waits for the result.
+type task interface{ do(o *owner) error }
+
+// answer reports that a command is done.
+type answer struct {
+	done chan struct{}
+	err  error
+}
+
+func newAnswer() *answer { return &answer{done: make(chan struct{})} }
+
+func (a *answer) give(err error) {
+	a.err = err
+	close(a.done)
+}
+
+func (a *answer) wait() error {
+	<-a.done
+	return a.err
+}
+
+// question is the command to do a task and to answer.
+type question struct {
+	*answer
+	task task
+}
+
+func (q question) do(o *owner) { q.give(q.task.do(o)) }
+
 // mailbox brings commands to an owner, which waits for them and for the kernel at the same
 // time. waiting means that the owner is, or is about to be, in a system call that only the
 // bell interrupts.
@@ -51,7 +80,13 @@ func (m *mailbox) post(c command) bool {
 	return true
 }
 
-// ring has the owner look at its mailbox, now or a moment later. The ring is repeated once for
+// ask posts a task; posted is false if the owner has ended.
+func (m *mailbox) ask(t task) (a *answer, posted bool) {
+	q := question{newAnswer(), t}
+	return q.answer, m.post(q)
+}
+
+// ring wakes the owner to look at its mailbox, now or a moment later. The ring is repeated once for
 // all commands that wait: the kernel queues each real-time signal, so a repetition for every
 // command would keep the owner's thread in its signal handler.
 func (m *mailbox) ring() {

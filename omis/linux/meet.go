@@ -5,7 +5,6 @@ package linux
 import (
 	"slices"
 
-	"mirador/omis"
 	"mirador/omis/linux/rendezvous"
 	"mirador/omis/linux/warden"
 )
@@ -138,10 +137,7 @@ func (m *meeting) uprootJump(addr uint64) error {
 	if err := m.site.Remove(addr); err != nil {
 		return m.o.space.memoryError(addr, err)
 	}
-	if err := m.o.node.warden.Clear(m.o.proc.PID, addr); err != nil {
-		return omis.Errorf(omis.OSError, "%w", err)
-	}
-	return nil
+	return m.o.node.warden.Clear(m.o.proc.PID, addr)
 }
 
 // giveWay replaces the jumps that displace something of a range by breakpoints.

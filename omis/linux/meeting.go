@@ -94,12 +94,18 @@ func (m *meeting) bars() error {
 	if same, err := proc.SameNumbers(m.o.proc.PID); err != nil || !same {
 		return fmt.Errorf("the process is in another pid namespace")
 	}
-	for _, t := range m.o.tracer.threads {
+	return m.o.tracer.barsCode("of a rendezvous")
+}
+
+// barsCode returns why no code of the monitor can run in the process, nil if it can; calls names
+// the system calls of that code.
+func (tr *tracer) barsCode(calls string) error {
+	for _, t := range tr.threads {
 		s, err := proc.ReadThreadStatus(t.pid, t.tid)
 		switch {
 		case err != nil:
 		case s.Seccomp != 0:
-			return fmt.Errorf("a filter of the process may refuse the system calls of a rendezvous")
+			return fmt.Errorf("a filter of the process may refuse the system calls %s", calls)
 		case s.ShadowStack:
 			return fmt.Errorf("the process has a shadow stack")
 		}

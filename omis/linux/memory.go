@@ -21,26 +21,19 @@ var _ node.MemoryWriter = (*Node)(nil)
 // WriteMemory: see node.MemoryWriter. It also writes memory that the program may not write,
 // which gives the process a private copy of the page.
 func (n *Node) WriteMemory(p omis.ProcID, addr uint64, data []byte) error {
-	c := writeMemory{newAnswer(), addr, data}
-	return n.owners.ask(p, c, c.answer)
+	return n.owners.ask(p, writeMemory{addr, data})
 }
 
 type writeMemory struct {
-	*answer
 	addr uint64
 	data []byte
 }
 
-func (c writeMemory) do(o *owner) { c.give(o.space.writeMemory(c.addr, c.data)) }
+func (c writeMemory) do(o *owner) error { return o.space.writeMemory(c.addr, c.data) }
 
 func (s *space) writeMemory(addr uint64, data []byte) error {
-	switch {
-	case s.o.closing:
-		return errClosed()
-	case s.o.ended:
-		return ended(s.o.proc.PID)
-	case len(data) == 0:
-		return nil
+	if err := s.o.over(); err != nil || len(data) == 0 {
+		return err
 	}
 	memory := s.memory
 	if memory == nil {
@@ -161,7 +154,7 @@ func (s *space) recopy(maps proc.Mappings, b *breakpoint, code []byte) error {
 // revise records a changed instruction of a breakpoint.
 func (s *space) revise(b, now *breakpoint) error {
 	if err := s.tellWarden(now); err != nil {
-		return omis.Errorf(omis.OSError, "%w", err)
+		return err
 	}
 	if err := s.write(s.home.Entry(b.entry), now.residentEntry().Encode()); err != nil {
 		return err

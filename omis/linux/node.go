@@ -203,16 +203,8 @@ func (n *Node) Signal(p omis.ProcID, sig int) error {
 		return err
 	}
 	defer unix.Close(fd)
-	switch err := unix.PidfdSendSignal(fd, unix.Signal(sig), nil, 0); {
-	case err == nil:
-		return nil
-	case errors.Is(err, unix.ESRCH):
-		return ended(p.PID)
-	case errors.Is(err, unix.EPERM):
-		return omis.Errorf(omis.NoPermission, "cannot send a signal to process %d: it belongs to another user; the monitor would need CAP_KILL", p.PID)
-	default:
-		return omis.Errorf(omis.ParameterError, "cannot send signal %d to process %d: %w", sig, p.PID, err)
-	}
+	err = unix.PidfdSendSignal(fd, unix.Signal(sig), nil, 0)
+	return signalError(err, sig, fmt.Sprintf("process %d", p.PID), ended(p.PID))
 }
 
 // openProcess opens a pidfd of this process, and of no later one with its pid.
@@ -229,16 +221,14 @@ func openProcess(p omis.ProcID) (int, error) {
 }
 
 func (n *Node) Stop(p omis.ProcID, tids []int) error {
-	c := stopThreads{newAnswer(), tids}
-	return n.owners.ask(p, c, c.answer)
+	return n.owners.ask(p, haltThreads{tids, (*halts).halt})
 }
 
 func (n *Node) Continue(p omis.ProcID, tids []int) error {
 	if n.owners.of(p) == nil {
 		return proc.Alive(p) // no thread of it is stopped
 	}
-	c := continueThreads{newAnswer(), tids}
-	return n.owners.ask(p, c, c.answer)
+	return n.owners.ask(p, haltThreads{tids, (*halts).unhalt})
 }
 
 // Watch: see node.Node. A watch on the end of a process needs no tracing, unless it has Hold.
@@ -266,8 +256,7 @@ func (n *Node) Watch(w node.Watch, handle func(*node.Hit)) (cancel func() error,
 	default:
 		return nil, n.CanDetect(w.Event)
 	}
-	c := setWatch{newAnswer(), set}
-	if err := n.owners.ask(w.Proc, c, c.answer); err != nil {
+	if err := n.owners.ask(w.Proc, setWatch{set}); err != nil {
 		return nil, unlessEnded(w.Proc, err)
 	}
 	return func() error { return n.unwatch(set) }, nil
@@ -294,17 +283,13 @@ func (n *Node) unwatch(w *watch) error {
 	if n.owners.of(w.Proc) == nil {
 		return nil // the process has ended
 	}
-	c := endWatch{newAnswer(), w}
-	if err := n.owners.ask(w.Proc, c, c.answer); !isEnded(err) {
+	if err := n.owners.ask(w.Proc, endWatch{w}); !isEnded(err) {
 		return err
 	}
 	return nil
 }
 
-func isEnded(err error) bool {
-	var e *omis.Error
-	return errors.As(err, &e) && e.Status == omis.UnknownObject
-}
+func isEnded(err error) bool { return omis.StatusOf(err) == omis.UnknownObject }
 
 // Close: see node.Node.
 func (n *Node) Close(ctx context.Context) error {

@@ -77,6 +77,25 @@ func (o *owner) run() {
 	}
 }
 
+// over returns an error if the owner is closing or the process has ended.
+func (o *owner) over() error {
+	switch {
+	case o.closing:
+		return errClosed()
+	case o.ended:
+		return ended(o.proc.PID)
+	}
+	return nil
+}
+
+// attach traces every thread of the process, unless it is over.
+func (o *owner) attach() error {
+	if err := o.over(); err != nil {
+		return err
+	}
+	return o.tracer.attach()
+}
+
 // idle reports whether the owner is not needed any more.
 func (o *owner) idle() bool {
 	if o.closing || o.ended {
@@ -139,13 +158,11 @@ func (o *owner) finish() {
 	for _, t := range o.tracer.threads {
 		o.tracer.forget(t)
 	}
-	for tid := range o.family.unborn {
-		delete(o.family.unborn, tid)
-	}
+	clear(o.family.unborn)
 	o.space.vacate()
 }
 
-// leave releases the whole process: it removes the handler, and then detaches. As long as the
+// leave releases the whole process: it removes the handler, and then detaches. While the
 // signal of a breakpoint may still come, the handler stays. Threads that do not stop in time
 // are released by a later call.
 func (o *owner) leave() {

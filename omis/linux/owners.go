@@ -46,8 +46,8 @@ func (w *owners) among(trees []familyTree) []*owner {
 	return list
 }
 
-// ask has the owner of a process do a command, and waits for the answer.
-func (w *owners) ask(p omis.ProcID, c command, a *answer) error {
+// ask sends a task to the owner of a process, and waits for the answer.
+func (w *owners) ask(p omis.ProcID, t task) error {
 	if err := proc.Alive(p); err != nil {
 		return err
 	}
@@ -56,12 +56,10 @@ func (w *owners) ask(p omis.ProcID, c command, a *answer) error {
 		if err != nil {
 			return err
 		}
-		if o.box.post(c) {
-			break
+		if a, posted := o.box.ask(t); posted {
+			return a.wait()
 		}
 	}
-	<-a.done
-	return a.err
 }
 
 // engage returns the owner of a process, and starts one if there is none.
@@ -83,17 +81,17 @@ func (w *owners) engage(p omis.ProcID) (*owner, error) {
 	return o, nil
 }
 
-// launch starts an owner whose process does not exist yet; the command creates it.
-func (w *owners) launch(first command) (*owner, error) {
+// launch starts an owner whose process does not exist yet; the task creates it.
+func (w *owners) launch(first task) (*owner, *answer, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
-		return nil, errClosed()
+		return nil, nil, errClosed()
 	}
 	o := newOwner(w.n, omis.ProcID{})
-	o.box.post(first)
+	a, _ := o.box.ask(first)
 	w.start(o)
-	return o, nil
+	return o, a, nil
 }
 
 func (w *owners) start(o *owner) {
@@ -137,7 +135,7 @@ func (w *owners) born(b *birth) {
 	}
 }
 
-// close has all owners end, and admits no further ones.
+// close ends all owners, and admits no further ones.
 func (w *owners) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -169,7 +167,7 @@ func onOwnThread(f func()) {
 
 func errClosed() error { return omis.Errorf(omis.UnspecifiedError, "the monitor is shutting down") }
 
-// closeOwner has an owner release everything and end.
+// closeOwner is the command to an owner to release everything and end.
 type closeOwner struct{}
 
 func (closeOwner) do(o *owner) {

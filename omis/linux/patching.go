@@ -149,24 +149,23 @@ func (n *Node) Unpatch(p omis.ProcID, list []node.Patched) error {
 const unpatchPatience = time.Second
 
 func (gs *grounds) commit(g *ground, b *patch.Batch) (suspended bool, err error) {
-	c := &commit{answer: newAnswer(), ground: g, batch: b}
-	err = gs.n.owners.ask(g.proc, c, c.answer)
+	c := &commit{ground: g, batch: b}
+	err = gs.n.owners.ask(g.proc, c)
 	return c.suspended, err
 }
 
-// commit has an owner make the changes of a batch.
+// commit is the request to an owner to make the changes of a batch.
 type commit struct {
-	*answer
 	ground    *ground
 	batch     *patch.Batch
 	suspended bool // the process is suspended
 }
 
-func (c *commit) do(o *owner) {
+func (c *commit) do(o *owner) error {
+	defer o.restIfIdle()
 	err := o.patcher.commit(c.ground, c.batch)
 	c.suspended = o.halts.pauses > 0
-	o.restIfIdle()
-	c.give(err)
+	return err
 }
 
 // commit makes the changes of a batch. If the process is suspended, threads stay in removed

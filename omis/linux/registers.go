@@ -89,7 +89,10 @@ func (o *owner) readRegs(t *thread) (regs, shown ptrace.Regs, err error) {
 }
 
 func (o *owner) regsError(t *thread, err error) error {
-	if errors.Is(err, unix.ESRCH) {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.ESRCH):
 		return omis.Errorf(omis.UnknownObject, "thread %d of process %d has ended", t.tid, o.proc.PID)
 	}
 	return omis.Errorf(omis.ParameterError, "the registers of thread %d cannot have these values: %w", t.tid, err)

@@ -120,7 +120,7 @@ func (s *space) ready(addr uint64) (*breakpoint, error) {
 // stand writes the INT3 of a breakpoint that is ready.
 func (s *space) stand(b *breakpoint) error {
 	if err := s.tellWarden(b); err != nil {
-		return omis.Errorf(omis.OSError, "%w", err)
+		return err
 	}
 	if err := s.enroll(b, true); err != nil {
 		return err
@@ -157,7 +157,7 @@ func (s *space) settleIn() error {
 	}
 	if err := s.o.node.warden.Hold(s.o.proc.PID, memory); err != nil {
 		memory.Close()
-		return omis.Errorf(omis.OSError, "%w", err)
+		return err
 	}
 	s.memory, s.table, s.breakpoints = memory, make(map[uint64]*breakpoint), make(map[uint64]*breakpoint)
 	return s.o.meeting.findSite()
@@ -253,10 +253,7 @@ func (s *space) uproot(b *breakpoint) error {
 	if err := s.enroll(b, false); err != nil {
 		return err
 	}
-	if err := s.o.node.warden.Clear(s.o.proc.PID, b.addr); err != nil {
-		return omis.Errorf(omis.OSError, "%w", err)
-	}
-	return nil
+	return s.o.node.warden.Clear(s.o.proc.PID, b.addr)
 }
 
 // stands reports whether the INT3 is still there: the program may have unmapped the code, and

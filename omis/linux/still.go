@@ -54,7 +54,7 @@ func (d *lending) holdStill(l *loan) error {
 	l.guarded = os.NewFile(uintptr(fd), "pidfd")
 	if err := d.o.node.warden.Still(d.o.proc.PID, l.guarded); err != nil {
 		l.guarded.Close()
-		return omis.Errorf(omis.OSError, "%w", err)
+		return err
 	}
 	if err := unix.PidfdSendSignal(fd, unix.SIGSTOP, nil, 0); err != nil {
 		d.unguard(l)
@@ -138,16 +138,15 @@ func (d *lending) isOurContinue(t *thread, sig int) bool {
 // welcome takes over a restored process, which CRIU has stopped. It is then stopped as by
 // Stop, so that Continue continues it.
 type welcome struct {
-	*answer
 	stays bool // stopped by job control
 }
 
-func (c welcome) do(o *owner) {
+func (c welcome) do(o *owner) error {
 	err := o.lending.welcome(c.stays)
 	if err != nil {
 		o.restIfIdle()
 	}
-	c.give(err)
+	return err
 }
 
 func (d *lending) welcome(stays bool) error {

@@ -14,14 +14,15 @@ type halts struct {
 	pauses int  // of all threads, by Suspend
 }
 
-// stopThreads is Node.Stop.
-type stopThreads struct {
-	*answer
-	tids []int
+// haltThreads is Stop, Continue, Suspend or Resume of some threads, or of all if tids is empty.
+type haltThreads struct {
+	tids   []int
+	change func(h *halts, tids []int) error
 }
 
-func (c stopThreads) do(o *owner) { c.give(o.halts.halt(c.tids)) }
+func (c haltThreads) do(o *owner) error { return c.change(&o.halts, c.tids) }
 
+// halt is Node.Stop.
 func (h *halts) halt(tids []int) error {
 	if err := h.prepareStop(tids); err != nil {
 		h.o.restIfIdle()
@@ -42,13 +43,7 @@ func (h *halts) halt(tids []int) error {
 
 // prepareStop attaches to the process and checks that the threads are its.
 func (h *halts) prepareStop(tids []int) error {
-	if h.o.closing {
-		return errClosed()
-	}
-	if h.o.ended {
-		return ended(h.o.proc.PID)
-	}
-	if err := h.o.tracer.attach(); err != nil {
+	if err := h.o.attach(); err != nil {
 		return err
 	}
 	return h.known(tids)
@@ -76,19 +71,9 @@ func (h *halts) bringToRest(toRest func(*thread, *owner) bool) error {
 	return nil
 }
 
-// continueThreads is Node.Continue.
-type continueThreads struct {
-	*answer
-	tids []int
-}
-
-func (c continueThreads) do(o *owner) {
-	err := o.halts.unhalt(c.tids)
-	o.halts.goOn()
-	c.give(err)
-}
-
+// unhalt is Node.Continue.
 func (h *halts) unhalt(tids []int) error {
+	defer h.goOn()
 	if h.o.ended {
 		return ended(h.o.proc.PID)
 	}

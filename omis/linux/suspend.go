@@ -11,22 +11,13 @@ var _ node.Suspender = (*Node)(nil)
 
 // Suspend: see node.Suspender.
 func (n *Node) Suspend(p omis.ProcID, tids []int) error {
-	c := suspendThreads{newAnswer(), tids}
-	return n.owners.ask(p, c, c.answer)
+	return n.owners.ask(p, haltThreads{tids, (*halts).suspend})
 }
 
 // Resume: see node.Suspender.
 func (n *Node) Resume(p omis.ProcID, tids []int) error {
-	c := resumeThreads{newAnswer(), tids}
-	return n.owners.ask(p, c, c.answer)
+	return n.owners.ask(p, haltThreads{tids, (*halts).unsuspend})
 }
-
-type suspendThreads struct {
-	*answer
-	tids []int
-}
-
-func (c suspendThreads) do(o *owner) { c.give(o.halts.suspend(c.tids)) }
 
 func (h *halts) suspend(tids []int) error {
 	if err := h.prepareStop(tids); err != nil {
@@ -42,18 +33,8 @@ func (h *halts) suspend(tids []int) error {
 	return h.bringToRest((*thread).isPaused)
 }
 
-type resumeThreads struct {
-	*answer
-	tids []int
-}
-
-func (c resumeThreads) do(o *owner) {
-	err := o.halts.unsuspend(c.tids)
-	o.halts.goOn()
-	c.give(err)
-}
-
 func (h *halts) unsuspend(tids []int) error {
+	defer h.goOn()
 	if h.o.ended {
 		return ended(h.o.proc.PID)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"mirador/omis/linux/ptrace"
 	"mirador/omis/program"
@@ -47,7 +48,7 @@ func (p *patcher) identityPlace() (distance int32, self bool, err error) {
 		if first {
 			common, first = places, false
 		} else {
-			common = intersection32(common, places)
+			common = slices.DeleteFunc(common, func(place int32) bool { return !slices.Contains(places, place) })
 		}
 	}
 	switch {
@@ -56,10 +57,8 @@ func (p *patcher) identityPlace() (distance int32, self bool, err error) {
 	case len(common) == 0:
 		return 0, false, errNoIdentity
 	}
-	for _, place := range common {
-		if place == glibcIdentity {
-			return place, self, nil
-		}
+	if slices.Contains(common, glibcIdentity) {
+		return glibcIdentity, self, nil
 	}
 	return 0, false, &program.Refusal{Why: "it is not certain where its threads keep their numbers"}
 }
@@ -80,17 +79,4 @@ func (p *patcher) identitiesAt(fs uint64, number uint32) (places []int32, self b
 		}
 	}
 	return places, fs != 0 && binary.LittleEndian.Uint64(memory[identityBefore:]) == fs
-}
-
-func intersection32(a, b []int32) (both []int32) {
-	in := make(map[int32]bool, len(b))
-	for _, v := range b {
-		in[v] = true
-	}
-	for _, v := range a {
-		if in[v] {
-			both = append(both, v)
-		}
-	}
-	return both
 }

@@ -49,6 +49,11 @@ func (tr *tracer) wait() {
 		tr.o.box.waiting.Store(false)
 		return
 	}
+	_ = tr.handleNext() // the bell may have interrupted it
+}
+
+// handleNext waits for the kernel, and returns an error if the bell has interrupted it.
+func (tr *tracer) handleNext() error {
 	s, err := ptrace.Wait()
 	tr.o.box.waiting.Store(false)
 	switch {
@@ -56,7 +61,10 @@ func (tr *tracer) wait() {
 		tr.handle(s)
 	case errors.Is(err, unix.ECHILD):
 		tr.deserted()
+	default:
+		return err
 	}
+	return nil
 }
 
 // spin polls for the next hit for a while, and yields the processor to the thread that is
@@ -98,14 +106,7 @@ func (tr *tracer) pump(patience time.Duration, until func() bool) bool {
 // another.
 func (tr *tracer) waitKernel() {
 	tr.o.box.waiting.Store(true)
-	s, err := ptrace.Wait()
-	tr.o.box.waiting.Store(false)
-	switch {
-	case err == nil:
-		tr.handle(s)
-	case errors.Is(err, unix.ECHILD):
-		tr.deserted()
-	default:
+	if tr.handleNext() != nil {
 		tr.replaced()
 	}
 }

@@ -13,29 +13,22 @@ type errand interface {
 
 // visit stops a thread, runs an errand, and continues the thread.
 type visit struct {
-	*answer
 	tid    int
 	errand errand
 }
 
-func (w *owners) visit(p omis.ProcID, tid int, e errand) error {
-	c := visit{newAnswer(), tid, e}
-	return w.ask(p, c, c.answer)
-}
+func (w *owners) visit(p omis.ProcID, tid int, e errand) error { return w.ask(p, visit{tid, e}) }
 
-func (c visit) do(o *owner) {
-	err := o.visit(c.tid, c.errand)
-	o.restIfIdle()
-	c.give(err)
+func (c visit) do(o *owner) error {
+	defer o.restIfIdle()
+	return o.visit(c.tid, c.errand)
 }
 
 func (o *owner) visit(tid int, e errand) error {
-	switch {
-	case o.closing:
-		return errClosed()
-	case o.ended:
-		return ended(o.proc.PID)
-	case !isThread(o.proc.PID, tid):
+	if err := o.over(); err != nil {
+		return err
+	}
+	if !isThread(o.proc.PID, tid) {
 		return noThread(o.proc, tid)
 	}
 	if _, err := o.tracer.seize([]int{tid}); err != nil {

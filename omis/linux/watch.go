@@ -35,32 +35,16 @@ type watch struct {
 	library *libraryWatch // EventLibCall…
 }
 
-// answer reports that a command is done.
-type answer struct {
-	done chan struct{}
-	err  error
-}
-
-func newAnswer() *answer { return &answer{done: make(chan struct{})} }
-
-func (a *answer) give(err error) {
-	a.err = err
-	close(a.done)
-}
-
 // setWatch begins a watch that needs tracing.
-type setWatch struct {
-	*answer
-	w *watch
-}
+type setWatch struct{ w *watch }
 
-func (c setWatch) do(o *owner) {
+func (c setWatch) do(o *owner) error {
 	o.events.guard(c.w)
 	err := o.events.watch(c.w)
 	if err != nil {
 		o.restIfIdle()
 	}
-	c.give(err)
+	return err
 }
 
 // guard makes sure that a watch's handler is called by one goroutine at a time, and not after
@@ -77,13 +61,7 @@ func (e *events) guard(w *watch) {
 }
 
 func (e *events) watch(w *watch) error {
-	if e.o.closing {
-		return errClosed()
-	}
-	if e.o.ended {
-		return ended(e.o.proc.PID)
-	}
-	if err := e.o.tracer.attach(); err != nil {
+	if err := e.o.attach(); err != nil {
 		return err
 	}
 	if w.Event == node.EventReachedAddr {
@@ -153,15 +131,11 @@ func (e *events) changeGait(kind node.EventKind, by int) {
 }
 
 // endWatch takes a watch away.
-type endWatch struct {
-	*answer
-	w *watch
-}
+type endWatch struct{ w *watch }
 
-func (c endWatch) do(o *owner) {
-	err := o.events.unwatch(c.w)
-	o.restIfIdle()
-	c.give(err)
+func (c endWatch) do(o *owner) error {
+	defer o.restIfIdle()
+	return o.events.unwatch(c.w)
 }
 
 func (e *events) unwatch(w *watch) error {

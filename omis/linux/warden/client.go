@@ -3,13 +3,14 @@
 package warden
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"mirador/omis"
 )
 
 // Client is the monitor's side. It starts the warden when there is something to guard,
@@ -134,11 +135,11 @@ func (c *Client) note(m message, file *os.File) {
 func (c *Client) restart() error {
 	c.hangUp()
 	if err := c.start(); err != nil {
-		return fmt.Errorf("cannot start the warden of breakpoints: %w", err)
+		return omis.Errorf(omis.OSError, "cannot start the warden of breakpoints: %w", err)
 	}
 	if err := c.tellAll(); err != nil {
 		c.dismiss()
-		return fmt.Errorf("cannot talk to the warden of breakpoints: %w", err)
+		return omis.Errorf(omis.OSError, "cannot talk to the warden of breakpoints: %w", err)
 	}
 	return nil
 }
