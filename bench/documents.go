@@ -72,9 +72,6 @@ func documentRound(ctx context.Context, o options, program *subject.Program, dir
 		return err
 	}
 	defer func() { err = errors.Join(err, target.End()) }()
-	if err := target.Ready(); err != nil {
-		return err
-	}
 	if _, err := post(ctx, s.socket, "/apps", "application/json", fmt.Sprintf(`{"name":"many","attach":[%d]}`, target.PID())); err != nil {
 		return err
 	}

@@ -18,6 +18,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	"golang.org/x/sys/unix"
+
+	"mirador/bench/subject"
 )
 
 // server is a process that answers on a Unix socket.
@@ -62,7 +64,7 @@ func start(ctx context.Context, dir, name, program string, args ...string) (*ser
 		cmd.Wait()
 	}()
 	if err = s.ready(ctx); err == nil {
-		err = s.pin()
+		err = subject.PinProcess(fmt.Sprint(cmd.Process.Pid), serverCPU)
 	}
 	if err != nil {
 		s.stop()
@@ -91,26 +93,6 @@ func (s *server) ready(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-}
-
-// pin binds all threads of the server to one CPU; later threads inherit this.
-func (s *server) pin() error {
-	var set unix.CPUSet
-	set.Set(serverCPU)
-	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", s.command.Process.Pid))
-	if err != nil {
-		return err
-	}
-	for _, task := range tasks {
-		tid, err := strconv.Atoi(filepath.Base(task))
-		if err != nil {
-			return err
-		}
-		if err := unix.SchedSetaffinity(tid, &set); err != nil {
-			return fmt.Errorf("cannot pin %s: %w", s.name, err)
-		}
-	}
-	return nil
 }
 
 // stop ends the server by SIGTERM, and after a while by SIGKILL. It may be called again.

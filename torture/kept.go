@@ -37,7 +37,7 @@ var (
 // the gateway gets other requests.
 func newKeptProbe(g *gateway, v *victim, f function) (*keptProbe, error) {
 	w := &keptProbe{gateway: g, app: "kept-" + nameOfTool(v.name), function: f, planted: g.now()}
-	body, err := json.Marshal(map[string]any{"name": w.app, "attach": []int{v.pid()}})
+	body, err := json.Marshal(map[string]any{"name": w.app, "attach": []int{v.PID}})
 	if err != nil {
 		return nil, err
 	}

@@ -25,8 +25,8 @@ func countWithGDB(k kind, command []string, dir string) (counts map[string]int64
 	if err != nil {
 		return nil, err
 	}
-	defer v.kill()
-	all, err := functionsOf(v.pid())
+	defer v.Kill()
+	all, err := functionsOf(v.PID)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func countWithGDB(k kind, command []string, dir string) (counts map[string]int64
 	if err := os.WriteFile(file, []byte(script.String()), 0o644); err != nil {
 		return nil, err
 	}
-	gdb := exec.Command("gdb", "-nx", "-batch", "-p", strconv.Itoa(v.pid()), "-x", file)
+	gdb := exec.Command("gdb", "-nx", "-batch", "-p", strconv.Itoa(v.PID), "-x", file)
 	out, err := gdb.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func countWithGDB(k kind, command []string, dir string) (counts map[string]int64
 	if _, _, err := v.round(time.Minute, nil); err != nil {
 		return nil, err
 	}
-	syscall.Kill(v.pid(), syscall.SIGINT) // gdb does not pass this signal to the program
+	syscall.Kill(v.PID, syscall.SIGINT) // gdb does not pass this signal to the program
 	said, err := io.ReadAll(lines)
 	if err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ type otherTool struct {
 
 // newOtherTool returns a tool for the functions of the victim's own file.
 func newOtherTool(v *victim, all []function, compared map[string]function, random *rand.Rand) *otherTool {
-	n := &otherTool{pid: v.pid(), random: random, tally: &tally{}}
+	n := &otherTool{pid: v.PID, random: random, tally: &tally{}}
 	for _, f := range all {
 		if _, ok := compared[f.name]; !ok && strings.Contains(f.file, "/victim-") {
 			n.functions = append(n.functions, f)

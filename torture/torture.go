@@ -43,7 +43,7 @@ func (p plan) run(ctx context.Context) (outcomes []*outcome, kills int, err erro
 	var trials []*trial
 	defer func() {
 		for _, o := range trials {
-			o.victim.kill()
+			o.victim.Kill()
 		}
 		if err == nil && !slices.ContainsFunc(outcomes, func(o *outcome) bool { return o.err != nil }) {
 			err = os.RemoveAll(dir)
@@ -60,7 +60,7 @@ func (p plan) run(ctx context.Context) (outcomes []*outcome, kills int, err erro
 			return nil, 0, errors.Join(fmt.Errorf("%s: %w", k.name, err), g.stop())
 		}
 		trials = append(trials, o)
-		fmt.Fprintf(p.progress, "%s: pid %d, %d functions, counted are %s\n", k.name, o.victim.pid(), len(o.disturber.functions), strings.Join(o.names(), ", "))
+		fmt.Fprintf(p.progress, "%s: pid %d, %d functions, counted are %s\n", k.name, o.victim.PID, len(o.disturber.functions), strings.Join(o.names(), ", "))
 	}
 	kills, err = p.torture(ctx, g, trials)
 	for _, o := range trials {

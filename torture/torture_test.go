@@ -51,7 +51,7 @@ func calm(t *testing.T, name string) (*victim, []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(v.kill)
+		t.Cleanup(v.Kill)
 		return v, command
 	}
 	t.Fatal("there is no ", name)
@@ -62,14 +62,14 @@ func calm(t *testing.T, name string) (*victim, []string) {
 // after it was written back.
 func TestUnchanged(t *testing.T) {
 	v, _ := calm(t, "bash")
-	c, err := readCode(v.pid())
+	c, err := readCode(v.PID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.unchanged(v.pid()); err != nil {
+	if err := c.unchanged(v.PID); err != nil {
 		t.Error(err)
 	}
-	memory, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", v.pid()), os.O_RDWR, 0)
+	memory, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", v.PID), os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestUnchanged(t *testing.T) {
 		if _, err := memory.WriteAt(b, at); err != nil {
 			t.Fatal(err)
 		}
-		err := c.unchanged(v.pid())
+		err := c.unchanged(v.PID)
 		if changed := b[0] != last.bytes[len(last.bytes)-1]; changed != (err != nil) {
 			t.Errorf("changed: %v; unchanged returns %v", changed, err)
 		}
@@ -114,7 +114,7 @@ func TestChecker(t *testing.T) {
 	if err := j.round(context.Background()); err == nil || !strings.Contains(err.Error(), "want else") {
 		t.Errorf("a wrong result: %v", err)
 	}
-	v.cmd.Process.Kill()
+	v.Cmd.Process.Kill()
 	if err := j.round(context.Background()); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("a victim that died: %v", err)
 	}

@@ -48,7 +48,7 @@ func (p plan) prepare(g *gateway, k kind, dir string, number uint64) (*trial, er
 	}
 	o := &trial{victim: v, outcome: &outcome{name: k.name}}
 	if err := o.assign(p, g, fixed, number); err != nil {
-		v.kill()
+		v.Kill()
 		return nil, err
 	}
 	return o, nil
@@ -57,11 +57,11 @@ func (p plan) prepare(g *gateway, k kind, dir string, number uint64) (*trial, er
 // assign creates the goroutines' objects.
 func (o *trial) assign(p plan, g *gateway, fixed map[string]int64, number uint64) error {
 	v := o.victim
-	all, err := functionsOf(v.pid())
+	all, err := functionsOf(v.PID)
 	if err != nil {
 		return err
 	}
-	if o.code, err = readCode(v.pid()); err != nil {
+	if o.code, err = readCode(v.PID); err != nil {
 		return err
 	}
 	_, counts, err := v.round(patience, nil)
@@ -95,10 +95,10 @@ func (o *trial) assign(p plan, g *gateway, fixed map[string]int64, number uint64
 		return err
 	}
 	o.otherTool = newOtherTool(v, all, counted, rand.New(rand.NewPCG(p.seed, 2*number+3)))
-	o.disturber = &disturber{places: places, tool: &tool{gateway: g, name: "disturber-" + nameOfTool(v.name), pid: v.pid()}, most: p.most,
+	o.disturber = &disturber{places: places, tool: &tool{gateway: g, name: "disturber-" + nameOfTool(v.name), pid: v.PID}, most: p.most,
 		functions: all, contested: contested, timed: v.timed,
 		random: rand.New(rand.NewPCG(p.seed, 2*number+1)), tally: &tally{}}
-	o.checker = &checker{victim: v, tool: &tool{gateway: g, name: "checker-" + nameOfTool(v.name), pid: v.pid()}, functions: counted, fixed: fixed,
+	o.checker = &checker{victim: v, tool: &tool{gateway: g, name: "checker-" + nameOfTool(v.name), pid: v.PID}, functions: counted, fixed: fixed,
 		random: rand.New(rand.NewPCG(p.seed, 2*number+2)), rounds: &o.rounds, tally: &tally{}, kept: w,
 		slow: func() { o.disturber.tooSlow.Store(true) }}
 	return nil
@@ -159,7 +159,7 @@ func (o *trial) inspect() {
 	if o.outcome.err != nil {
 		return
 	}
-	if err := o.code.unchanged(o.victim.pid()); err != nil {
+	if err := o.code.unchanged(o.victim.PID); err != nil {
 		o.outcome.err = err
 		return
 	}

@@ -3,12 +3,9 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"embed"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"mirador/examples/child"
 )
 
 // kind is a program to test. It works for one round when it reads a line, and prints a line: its
@@ -75,65 +74,45 @@ func (k kind) build(dir string) ([]string, error) {
 // victim is a running program.
 type victim struct {
 	kind
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	lines chan string
-	calm  string // its result without probes
+	*child.Child
+	calm string // its result without probes
 }
 
-// errHangs reports that a victim does not finish a round.
-var errHangs = errors.New("it hangs")
-
 func start(k kind, command []string) (*victim, error) {
-	v := &victim{kind: k, cmd: exec.Command(command[0], command[1:]...), lines: make(chan string)}
-	v.cmd.Env = append(os.Environ(), k.env)
-	v.cmd.Stderr = os.Stderr
-	v.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	var err error
-	if v.in, err = v.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := v.cmd.StdoutPipe()
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), k.env)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	running, err := child.Start(cmd)
 	if err != nil {
 		return nil, err
 	}
-	if err := v.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() {
-		defer close(v.lines)
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			v.lines <- lines.Text()
-		}
-	}()
+	v := &victim{kind: k, Child: running}
 	// After three rounds all libraries are loaded and all lazy symbols are bound.
 	for range 3 {
 		if v.calm, _, err = v.round(time.Minute, nil); err != nil {
-			v.kill()
+			v.Kill()
 			return nil, err
 		}
 	}
 	return v, nil
 }
 
-func (v *victim) pid() int { return v.cmd.Process.Pid }
-
 // slowAfter is the time after which a round calls slow, because there are too many probes.
 const slowAfter = 2 * time.Second
 
 // round makes the victim work, and returns its result and its counts.
 func (v *victim) round(patience time.Duration, slow func()) (result string, counts map[string]int64, err error) {
-	if _, err := fmt.Fprintln(v.in); err != nil {
-		return "", nil, v.death()
+	if err := v.Tell(""); err != nil {
+		return "", nil, v.Death()
 	}
 	slowTimer, hangs := time.NewTimer(slowAfter), time.NewTimer(patience)
 	defer slowTimer.Stop()
 	defer hangs.Stop()
 	for {
 		select {
-		case line, ok := <-v.lines:
+		case line, ok := <-v.Lines:
 			if !ok {
-				return "", nil, v.death()
+				return "", nil, v.Death()
 			}
 			result, counts = parseRound(line)
 			return result, counts, v.settle(hangs.C)
@@ -142,7 +121,7 @@ func (v *victim) round(patience time.Duration, slow func()) (result string, coun
 				slow()
 			}
 		case <-hangs.C:
-			return "", nil, errHangs
+			return "", nil, child.ErrHangs
 		}
 	}
 }
@@ -152,9 +131,9 @@ func (v *victim) round(patience time.Duration, slow func()) (result string, coun
 func (v *victim) settle(hangs <-chan time.Time) error {
 	const pause = 200 * time.Microsecond
 	for len(v.counted) > 0 {
-		call, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", v.pid()))
+		call, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", v.PID))
 		if err != nil {
-			return v.death()
+			return v.Death()
 		}
 		if bytes.HasPrefix(call, []byte("0 0x0 ")) { // read, of standard input
 			return nil
@@ -162,7 +141,7 @@ func (v *victim) settle(hangs <-chan time.Time) error {
 		select {
 		case <-time.After(pause):
 		case <-hangs:
-			return errHangs
+			return child.ErrHangs
 		}
 	}
 	return nil
@@ -176,20 +155,4 @@ func parseRound(line string) (result string, counts map[string]int64) {
 		counts[name], _ = strconv.ParseInt(n, 10, 64)
 	}
 	return result, counts
-}
-
-// death returns an error that tells how the victim ended.
-func (v *victim) death() error {
-	err := v.cmd.Wait()
-	if err == nil {
-		return errors.New("it ended")
-	}
-	return fmt.Errorf("it ended: %w", err)
-}
-
-func (v *victim) kill() {
-	v.cmd.Process.Kill()
-	for range v.lines { // until the victim ends
-	}
-	v.cmd.Wait() // the error tells that it was killed
 }

@@ -5,16 +5,13 @@ package hold
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"mirador/bench/report"
+	"mirador/bench/subject"
 )
 
 // Options configure a run.
@@ -56,7 +53,7 @@ func Run(ctx context.Context, o Options) (*report.Table, error) {
 		return nil, err
 	}
 	b.dlv, b.noDelve = obtainDelve(ctx, dir)
-	restore, err := pinAll(0)
+	restore, err := subject.OnCPU(0)
 	if err != nil {
 		return nil, err
 	}
@@ -76,34 +73,6 @@ func Run(ctx context.Context, o Options) (*report.Table, error) {
 		b.table.Note("%s", line)
 	}
 	return &b.table, errors.Join(append(b.errs, ctx.Err())...)
-}
-
-// pinAll binds all threads of this process to one CPU; programs that it starts inherit
-// this. restore undoes it.
-func pinAll(cpu int) (restore func() error, err error) {
-	var before, one unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &before); err != nil {
-		return nil, err
-	}
-	one.Set(cpu)
-	return func() error { return setAll(&before) }, setAll(&one)
-}
-
-func setAll(set *unix.CPUSet) error {
-	tasks, err := filepath.Glob("/proc/self/task/*")
-	if err != nil {
-		return err
-	}
-	for _, task := range tasks {
-		tid, err := strconv.Atoi(filepath.Base(task))
-		if err != nil {
-			return err
-		}
-		if err := unix.SchedSetaffinity(tid, set); err != nil && !errors.Is(err, unix.ESRCH) {
-			return fmt.Errorf("cannot choose a CPU: %w", err)
-		}
-	}
-	return nil
 }
 
 // stat summarises rounds.

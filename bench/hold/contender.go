@@ -4,7 +4,6 @@ package hold
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
+	"mirador/examples/child"
 	"mirador/omis/linux"
 )
 
@@ -67,7 +67,7 @@ func (b *bench) bare() (*contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &contender{name: "unwatched", hits: 200_000, batches: quick, target: t, end: t.end}, nil
+	return &contender{name: "unwatched", hits: 200_000, batches: quick, target: t, end: t.Kill}, nil
 }
 
 // byPtrace uses the engine and the node, with a request that counts hits, in a program
@@ -88,14 +88,14 @@ func (b *bench) byEngine(way string, hits, threads int, c linux.Config) (*conten
 	}
 	m, err := openRig(c)
 	if err != nil {
-		t.end()
+		t.Kill()
 		return nil, err
 	}
 	end := func() {
-		t.end()
+		t.Kill()
 		b.note(m.close())
 	}
-	if err := m.count(t.pid(), t.work, way, func() error { _, err := t.calls(1); return err }); err != nil {
+	if err := m.count(t.PID, t.work, way, func() error { _, err := t.calls(1); return err }); err != nil {
 		end()
 		return nil, err
 	}
@@ -110,38 +110,37 @@ func (b *bench) byInt3(threads int) (*contender, error) {
 	}
 	code, err := text(b.program("target"), t.work)
 	if err != nil {
-		t.end()
+		t.Kill()
 		return nil, err
 	}
 	inst, err := x86asm.Decode(code, 64)
 	if err != nil {
-		t.end()
+		t.Kill()
 		return nil, err
 	}
-	cmd := exec.Command(b.program("int3"), fmt.Sprint(t.pid()), fmt.Sprintf("%#x", t.work), fmt.Sprint(inst.Len), fmt.Sprintf("%#x", t.page))
-	cmd.Stderr = os.Stderr
+	cmd := exec.Command(b.program("int3"), fmt.Sprint(t.PID), fmt.Sprintf("%#x", t.work), fmt.Sprint(inst.Len), fmt.Sprintf("%#x", t.page))
 	return beside(&contender{name: "C, out-of-line INT3", hits: 4000, batches: quick, target: t}, cmd, "ready")
 }
 
 // beside starts a process and waits for the line that says it is ready.
 func beside(c *contender, cmd *exec.Cmd, ready string) (*contender, error) {
-	c.end = c.target.end
-	p, err := launch(cmd)
+	c.end = c.target.Kill
+	p, err := child.Start(cmd)
 	if err != nil {
 		c.end()
 		return nil, err
 	}
 	c.end = func() {
-		c.target.end()
-		p.end()
+		c.target.Kill()
+		p.Kill()
 	}
 	for {
-		switch s, err := p.line(); {
+		switch s, err := p.Line(patience); {
 		case err != nil:
 			c.end()
 			return nil, err
 		case strings.HasPrefix(s, ready):
-			go func() { _, _ = io.Copy(io.Discard, p.out) }()
+			go p.Discard()
 			return c, nil
 		}
 	}
@@ -153,7 +152,7 @@ func (b *bench) byFutex() (*contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &contender{name: "C, rendezvous", hits: 8000, batches: quick, target: t, end: t.end}, nil
+	return &contender{name: "C, rendezvous", hits: 8000, batches: quick, target: t, end: t.Kill}, nil
 }
 
 // byGDB uses a breakpoint of gdb; commands follows the address in gdb's script.
@@ -166,13 +165,13 @@ func (b *bench) byGDB(name, commands string) (*contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	script := filepath.Join(b.dir, fmt.Sprintf("gdb-%d", t.pid()))
+	script := filepath.Join(b.dir, fmt.Sprintf("gdb-%d", t.PID))
 	content := fmt.Sprintf("set pagination off\nset $sum = 0\nbreak *%#x %s\nshell echo ready\ncontinue\n", t.work, commands)
 	if err := os.WriteFile(script, []byte(content), 0o600); err != nil {
-		t.end()
+		t.Kill()
 		return nil, err
 	}
-	cmd := exec.Command(gdb, "-nx", "-q", "-batch", "-ex", "set debuginfod enabled off", "-p", fmt.Sprint(t.pid()), "-x", script)
+	cmd := exec.Command(gdb, "-nx", "-q", "-batch", "-ex", "set debuginfod enabled off", "-p", fmt.Sprint(t.PID), "-x", script)
 	c, err := beside(&contender{name: name, hits: 200, target: t}, cmd, "ready")
 	return c, err
 }

@@ -64,9 +64,9 @@ func (b *bench) byDelve() (*contender, error) {
 	script := filepath.Join(b.dir, "delve")
 	content := fmt.Sprintf("break work *%#x\ncondition work x == 1\ncontinue\n", t.work)
 	if err := os.WriteFile(script, []byte(content), 0o600); err != nil {
-		t.end()
+		t.Kill()
 		return nil, err
 	}
-	cmd := exec.Command(b.dlv, "attach", fmt.Sprint(t.pid()), "--init", script, "--allow-non-terminal-interactive=true")
+	cmd := exec.Command(b.dlv, "attach", fmt.Sprint(t.PID), "--init", script, "--allow-non-terminal-interactive=true")
 	return beside(&contender{name: name, hits: 100, target: t}, cmd, "Breakpoint work set")
 }

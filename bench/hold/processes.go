@@ -30,11 +30,11 @@ func (b *bench) processes() error {
 		if err != nil {
 			return err
 		}
-		defer t.end()
-		if _, err := m.attach(t.pid()); err != nil {
+		defer t.Kill()
+		if _, err := m.attach(t.PID); err != nil {
 			return err
 		}
-		pids = append(pids, t.pid())
+		pids = append(pids, t.PID)
 	}
 	for _, set := range []struct {
 		what  string
@@ -116,13 +116,13 @@ func (b *bench) threads() error {
 	if err != nil {
 		return err
 	}
-	defer t.end()
+	defer t.Kill()
 	m, err := openRig(linux.Config{})
 	if err != nil {
 		return err
 	}
 	defer func() { b.note(m.close()) }()
-	p, err := m.attach(t.pid())
+	p, err := m.attach(t.PID)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (b *bench) threads() error {
 		_, err := m.do("%s", request)
 		return err
 	}, func() error {
-		all, err := procfs.AllThreads(t.pid())
+		all, err := procfs.AllThreads(t.PID)
 		if err != nil {
 			return err
 		}

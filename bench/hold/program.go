@@ -3,17 +3,16 @@
 package hold
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
+
+	"mirador/bench/subject"
+	"mirador/examples/child"
 )
 
 // patience limits what should take a second at most.
@@ -22,9 +21,8 @@ const patience = 30 * time.Second
 // compile builds the reference programs.
 func compile(ctx context.Context, sources, dir string) error {
 	for _, name := range []string{"target", "int3", "rendezvous", "stop", "watch"} {
-		cmd := exec.CommandContext(ctx, "cc", "-O2", "-no-pie", "-pthread", "-o", filepath.Join(dir, name), filepath.Join(sources, name+".c"))
-		if msg, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("cannot compile %s.c: %w\n%s", name, err, msg)
+		if _, err := subject.Compile(ctx, sources, name, dir); err != nil {
+			return err
 		}
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, "gotarget"), filepath.Join(sources, "gotarget", "main.go"))
@@ -34,92 +32,42 @@ func compile(ctx context.Context, sources, dir string) error {
 	return nil
 }
 
-// program is a running reference program or tool.
-type program struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Reader
-}
-
-// launch starts a program. The caller may set cmd's output, which launch then does not
-// read.
-func launch(cmd *exec.Cmd) (*program, error) {
-	p := &program{cmd: cmd}
-	var err error
-	if p.in, err = cmd.StdinPipe(); err != nil {
-		return nil, err
+// ask sends a line to a reference program, and reads an answer that is a number of nanoseconds.
+func ask(p *child.Child, format string, args ...any) (time.Duration, error) {
+	if err := p.Tell(format, args...); err != nil {
+		return 0, err
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	p.out = bufio.NewReader(out)
-	return p, cmd.Start()
+	return nanoseconds(p)
 }
 
-// end kills the program if it has not ended. End a target before its tracer.
-func (p *program) end() {
-	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait()
-}
-
-// line reads a line within the time limit.
-func (p *program) line() (string, error) {
-	late := time.AfterFunc(patience, func() { _ = p.cmd.Process.Kill() })
-	defer late.Stop()
-	s, err := p.out.ReadString('\n')
-	if err != nil {
-		return "", fmt.Errorf("%s printed no line within %v", filepath.Base(p.cmd.Path), patience)
-	}
-	return strings.TrimSpace(s), nil
-}
-
-// say sends a line and reads the answer.
-func (p *program) say(format string, args ...any) (string, error) {
-	if _, err := fmt.Fprintf(p.in, format+"\n", args...); err != nil {
-		return "", err
-	}
-	return p.line()
-}
-
-// ask sends a line and reads an answer that is a number.
-func (p *program) ask(format string, args ...any) (int64, error) {
-	s, err := p.say(format, args...)
+// nanoseconds reads a line with a number of nanoseconds.
+func nanoseconds(p *child.Child) (time.Duration, error) {
+	line, err := p.Line(patience)
 	if err != nil {
 		return 0, err
 	}
-	return strconv.ParseInt(s, 10, 64)
-}
-
-// number reads a line with a number.
-func (p *program) number() (int64, error) {
-	s, err := p.line()
-	if err != nil {
-		return 0, err
-	}
-	return strconv.ParseInt(s, 10, 64)
+	ns, err := strconv.ParseInt(line, 10, 64)
+	return time.Duration(ns), err
 }
 
 // target is a program that calls work on command.
 type target struct {
-	*program
+	*child.Child
 	work, page uint64
 }
 
 func startTarget(path string, args ...string) (*target, error) {
-	cmd := exec.Command(path, args...)
-	cmd.Stderr = os.Stderr
-	p, err := launch(cmd)
+	p, err := child.Start(exec.Command(path, args...))
 	if err != nil {
 		return nil, err
 	}
-	t := &target{program: p}
-	s, err := p.line()
+	t := &target{Child: p}
+	line, err := p.Line(patience)
 	if err == nil {
-		_, err = fmt.Sscanf(s, "ready %v %v", &t.work, &t.page)
+		_, err = fmt.Sscanf(line, "ready %v %v", &t.work, &t.page)
 	}
 	if err != nil {
-		t.end()
+		t.Kill()
 		return nil, err
 	}
 	return t, nil
@@ -127,11 +75,8 @@ func startTarget(path string, args ...string) (*target, error) {
 
 // calls makes every thread call work n times, and returns the time that this took.
 func (t *target) calls(n int) (time.Duration, error) {
-	ns, err := t.ask("%d", n)
-	return time.Duration(ns), err
+	return ask(t.Child, "%d", n)
 }
-
-func (t *target) pid() int { return t.cmd.Process.Pid }
 
 // within returns an error if do does not end within a limit, after killing the targets it
 // may be waiting for.
@@ -143,7 +88,7 @@ func within(limit time.Duration, do func() error, kill ...*target) error {
 		return err
 	case <-time.After(limit):
 		for _, t := range kill {
-			_ = t.cmd.Process.Kill()
+			_ = t.Cmd.Process.Kill()
 		}
 		return errors.New("a step did not end within " + limit.String())
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mirador/bench/report"
+	"mirador/examples/child"
 	"mirador/omis"
 
 	"mirador/omis/linux"
@@ -26,22 +27,22 @@ func (b *bench) stops() error {
 	if err != nil {
 		return err
 	}
-	defer t.end()
+	defer t.Kill()
 	m, err := openRig(linux.Config{})
 	if err != nil {
 		return err
 	}
 	defer func() { b.note(m.close()) }()
-	defer t.end() // before the monitor is closed
-	p, err := m.attach(t.pid())
+	defer t.Kill() // before the monitor is closed
+	p, err := m.attach(t.PID)
 	if err != nil {
 		return err
 	}
-	watch, err := launch(exec.Command(b.program("watch"), fmt.Sprint(t.pid())))
+	watch, err := child.Start(exec.Command(b.program("watch"), fmt.Sprint(t.PID)))
 	if err != nil {
 		return err
 	}
-	defer watch.end()
+	defer watch.Kill()
 	var stop, all, reply []time.Duration
 	for range b.Rounds {
 		d, err := took(m, "thread_stop", p)
@@ -49,18 +50,17 @@ func (b *bench) stops() error {
 			return err
 		}
 		stop = append(stop, d)
-		if _, err := watch.say(""); err != nil {
+		if _, err := watch.Ask(patience, ""); err != nil {
 			return err
 		}
 		if d, err = took(m, "thread_continue", p); err != nil {
 			return err
 		}
 		reply = append(reply, d)
-		ns, err := watch.number()
-		if err != nil {
+		if d, err = nanoseconds(watch); err != nil {
 			return err
 		}
-		all = append(all, time.Duration(ns))
+		all = append(all, d)
 	}
 	const than = "C, in turn"
 	goal := report.AtMost(float64(20 * time.Millisecond))
@@ -76,8 +76,8 @@ func (b *bench) busy() (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := fmt.Fprintln(t.in, int64(1)<<60); err != nil {
-		t.end()
+	if err := t.Tell("%d", int64(1)<<60); err != nil {
+		t.Kill()
 		return nil, err
 	}
 	time.Sleep(100 * time.Millisecond) // until all of them work
@@ -97,19 +97,19 @@ func (b *bench) stopsOfC() (sums [2]stat, err error) {
 	if err != nil {
 		return sums, err
 	}
-	defer t.end()
-	p, err := launch(exec.Command(b.program("stop"), fmt.Sprint(t.pid())))
+	defer t.Kill()
+	p, err := child.Start(exec.Command(b.program("stop"), fmt.Sprint(t.PID)))
 	if err != nil {
 		return sums, err
 	}
-	defer p.end()
+	defer p.Kill()
 	var rounds [2][]time.Duration
 	for i := range 2 * b.Rounds {
-		ns, err := p.ask("")
+		d, err := ask(p, "")
 		if err != nil {
 			return sums, err
 		}
-		rounds[i%2] = append(rounds[i%2], time.Duration(ns))
+		rounds[i%2] = append(rounds[i%2], d)
 	}
 	return [2]stat{summary(rounds[0]), summary(rounds[1])}, nil
 }

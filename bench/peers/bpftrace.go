@@ -30,7 +30,7 @@ func (p *Peers) runBpftrace(task subject.Task, mean func([]string) (float64, err
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := p.own()
+	t, err := p.Program.StartCopy()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -52,20 +52,13 @@ func BpftraceMany(program *subject.Program, functions []string) (*subject.Standi
 	if err != nil {
 		return nil, err
 	}
-	own, err := program.Copy()
+	t, err := program.StartCopy()
 	if err != nil {
-		return nil, err
-	}
-	t, err := own.Start()
-	if err != nil {
-		return nil, err
-	}
-	if err := begin(t); err != nil {
 		return nil, err
 	}
 	var probes []string
 	for _, f := range functions {
-		probes = append(probes, fmt.Sprintf("uprobe:%s:%s", own.Path, f))
+		probes = append(probes, fmt.Sprintf("uprobe:%s:%s", t.Path, f))
 	}
 	b, err := beginBpftrace(path, t.PID(), strings.Join(probes, ",")+" { @ = count(); }")
 	if err != nil {

@@ -58,7 +58,7 @@ func (p *Peers) breakpoint(task subject.Task) (*subject.Standing, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := p.own()
+	t, err := p.Program.StartCopy()
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (p *Peers) fastTracepoint(task subject.Task) (*subject.Standing, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := program.StartBy(exec.Command(server, "--once", "--wrapper", "env", "LD_PRELOAD="+agent, "--", address, program.Path))
+	t, err := program.Launch(exec.Command(server, "--once", "--wrapper", "env", "LD_PRELOAD="+agent, "--", address, program.Path))
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ continue
 	if err != nil {
 		return nil, errors.Join(err, t.End())
 	}
-	if err := begin(t); err != nil {
+	if err := t.Ready(); err != nil {
 		b.kill()
 		return nil, err
 	}

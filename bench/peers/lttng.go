@@ -121,11 +121,7 @@ func (s *lttngSession) start(p *subject.Program) (*subject.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := copied.StartBy(s.by(exec.Command(copied.Path)))
-	if err != nil {
-		return nil, err
-	}
-	return t, begin(t)
+	return copied.StartBy(s.by(exec.Command(copied.Path)))
 }
 
 func (s *lttngSession) end() error {

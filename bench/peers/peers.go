@@ -46,26 +46,3 @@ func find(name string) (string, error) {
 	}
 	return path, nil
 }
-
-// own starts a copy of the program in a file of its own, so that other uprobes do not
-// affect it.
-func (p *Peers) own() (*subject.Target, error) {
-	program, err := p.Program.Copy()
-	if err != nil {
-		return nil, err
-	}
-	t, err := program.Start()
-	if err != nil {
-		return nil, err
-	}
-	return t, begin(t)
-}
-
-// begin waits until the program is ready, and ends it if that fails.
-func begin(t *subject.Target) error {
-	err := t.Ready()
-	if err != nil {
-		_ = t.End()
-	}
-	return err
-}

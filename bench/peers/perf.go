@@ -22,7 +22,7 @@ func (p *Peers) perf(task subject.Task) (*subject.Standing, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := p.own()
+	t, err := p.Program.StartCopy()
 	if err != nil {
 		return nil, err
 	}

@@ -25,9 +25,6 @@ func (p *Peers) uftrace(task subject.Task) (*subject.Standing, error) {
 	data := program.Path + ".uftrace"
 	t, err := program.StartBy(exec.Command(path, "record", "--no-libcall", "--no-event", "--patch", task.Function, "--data", data, program.Path))
 	if err != nil {
-		return nil, err
-	}
-	if err := begin(t); err != nil {
 		return nil, &subject.Missing{Why: "uftrace does not run here: " + err.Error()}
 	}
 	return &subject.Standing{

@@ -74,7 +74,7 @@ func (b *bare) startReturning(program *subject.Program, task subject.Task) (*sub
 }
 
 func (b *bare) stand(program *subject.Program, task subject.Task, list ...uprobe) (*subject.Standing, error) {
-	t, err := startOwn(program)
+	t, err := program.StartCopy()
 	if err != nil {
 		return nil, err
 	}
@@ -154,22 +154,6 @@ func set(t *subject.Target, list ...uprobe) (remove func() error, err error) {
 		links = append(links, l)
 	}
 	return remove, nil
-}
-
-// startOwn starts a copy of a program in a file of its own.
-func startOwn(program *subject.Program) (*subject.Target, error) {
-	own, err := program.Copy()
-	if err != nil {
-		return nil, err
-	}
-	t, err := own.Start()
-	if err != nil {
-		return nil, err
-	}
-	if err := t.Ready(); err != nil {
-		return nil, errors.Join(err, t.End())
-	}
-	return t, nil
 }
 
 func (b *bare) counting() asm.Instructions {

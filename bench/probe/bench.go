@@ -5,12 +5,8 @@ package probe
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"mirador/bench/peers"
 	"mirador/bench/report"
@@ -87,7 +83,7 @@ func (b *Bench) Close() error {
 
 // findRate measures the time of a round of work on this machine.
 func (b *Bench) findRate() error {
-	t, err := startOwn(b.program)
+	t, err := b.program.StartCopy()
 	if err != nil {
 		return err
 	}
@@ -107,34 +103,6 @@ const usual = 46 * time.Nanosecond
 
 // cpu is the CPU of all measurements that do not need several.
 const cpu = 0
-
-// onOneCPU binds this process, and the processes it starts, to a CPU: a thread held by
-// another process then waits less for its wake-up. restore undoes it.
-func onOneCPU() (restore func() error, err error) {
-	var before, one unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &before); err != nil {
-		return nil, err
-	}
-	one.Set(cpu)
-	return func() error { return moveAll(&before) }, moveAll(&one)
-}
-
-func moveAll(to *unix.CPUSet) error {
-	tasks, err := filepath.Glob("/proc/self/task/*")
-	if err != nil {
-		return err
-	}
-	for _, task := range tasks {
-		var tid int
-		if _, err := fmt.Sscan(filepath.Base(task), &tid); err != nil {
-			return err
-		}
-		if err := unix.SchedSetaffinity(tid, to); err != nil && !errors.Is(err, unix.ESRCH) {
-			return fmt.Errorf("cannot choose a CPU: %w", err)
-		}
-	}
-	return nil
-}
 
 // spent reports whether the time is over, or the benchmark was interrupted.
 func (b *Bench) spent(begin time.Time, budget time.Duration) bool {

@@ -19,12 +19,12 @@ import (
 // Syscalls measures what counting by name adds to a system call.
 func (b *Bench) Syscalls() (t *report.Table, err error) {
 	t = &report.Table{Name: "syscalls", Title: "What it adds to a system call (getppid) to be counted by name"}
-	target, err := startOwn(b.program)
+	target, err := b.program.StartCopy()
 	if err != nil {
 		return t, err
 	}
 	defer func() { err = errors.Join(err, target.End()) }()
-	restore, err := onOneCPU()
+	restore, err := subject.OnCPU(cpu)
 	if err != nil {
 		return t, err
 	}

@@ -68,7 +68,7 @@ func (b *Bench) reading() subject.Contender {
 // startFenced starts a program with a function into which the readings of an ordered
 // clock are compiled. It is not probed, and does not report its readings.
 func startFenced(program *subject.Program) (*subject.Standing, error) {
-	t, err := startOwn(program)
+	t, err := program.StartCopy()
 	if err != nil {
 		return nil, err
 	}

@@ -112,7 +112,7 @@ func added(start func() (*subject.Standing, error), format string, args ...any) 
 }
 
 func (b *Bench) bareAt(count int) (*subject.Standing, error) {
-	t, err := startOwn(b.many)
+	t, err := b.many.StartCopy()
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (b *Bench) bareAt(count int) (*subject.Standing, error) {
 }
 
 func (b *Bench) oursAt(m *rig, count int) (*subject.Standing, error) {
-	t, err := startOwn(b.many)
+	t, err := b.many.StartCopy()
 	if err != nil {
 		return nil, err
 	}

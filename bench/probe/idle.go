@@ -16,7 +16,7 @@ import (
 // that were off for a second.
 func (b *Bench) Inactive() (*report.Table, error) {
 	t := &report.Table{Name: "inactive", Title: "What a probe adds to a call that is switched off"}
-	restore, err := onOneCPU()
+	restore, err := subject.OnCPU(cpu)
 	if err != nil {
 		return t, err
 	}
@@ -79,7 +79,7 @@ func inactiveRows(m *rig, task subject.Task) (rows []report.Row) {
 
 // measureInactive adds the figures of one start of the program.
 func (b *Bench) measureInactive(m *rig, task subject.Task, soon, later *entrant) (err error) {
-	t, err := startOwn(b.program)
+	t, err := b.program.StartCopy()
 	if err != nil {
 		return err
 	}

@@ -111,7 +111,7 @@ func (s *manySteps) watched(t *subject.Target, step string, do func() error) err
 
 // manyBare sets one eBPF program at all functions.
 func (b *Bench) manyBare(s *manySteps) error {
-	t, err := startOwn(b.many)
+	t, err := b.many.StartCopy()
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ const readings = 5
 
 // manyOurs makes the monitor count each function by a counter of its own.
 func (b *Bench) manyOurs(m *rig, s *manySteps) (err error) {
-	t, err := startOwn(b.many)
+	t, err := b.many.StartCopy()
 	if err != nil {
 		return err
 	}

@@ -136,7 +136,7 @@ func (h *attachedTool) placed(requests []omis.Token) error {
 
 // start starts a contender that uses the monitor.
 func (m *rig) start(program *subject.Program, task subject.Task, timer string) (*subject.Standing, error) {
-	t, err := startOwn(program)
+	t, err := program.StartCopy()
 	if err != nil {
 		return nil, err
 	}

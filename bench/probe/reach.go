@@ -92,7 +92,7 @@ func (b *Bench) Peers() (*report.Table, error) {
 
 // compare measures the pairings, task by task.
 func (b *Bench) compare(t *report.Table, list []pairing, contenders []subject.Contender) error {
-	restore, err := onOneCPU()
+	restore, err := subject.OnCPU(cpu)
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func (b *Bench) Records() (*report.Table, error) {
 // startRecords starts a program and records each call at its beginning and, if the task
 // is timed, also at its end. Records are not read; the newest remain.
 func (m *rig) startRecords(program *subject.Program, task subject.Task) (*subject.Standing, error) {
-	t, err := startOwn(program)
+	t, err := program.StartCopy()
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ const (
 // function, which is that of its twin.
 func (b *Bench) Truth() (*report.Table, error) {
 	t := &report.Table{Name: "truth", Title: "The mean duration that is reported, beside the true one"}
-	restore, err := onOneCPU()
+	restore, err := subject.OnCPU(cpu)
 	if err != nil {
 		return t, err
 	}

@@ -32,9 +32,6 @@ func started(t *testing.T, p *Program) *Target {
 			t.Error(err)
 		}
 	})
-	if err := target.Ready(); err != nil {
-		t.Fatal(err)
-	}
 	return target
 }
 
@@ -134,9 +131,6 @@ func TestCommands(t *testing.T) {
 func TestUnknownCommand(t *testing.T) {
 	target, err := compiled(t, "subject").Start()
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := target.Ready(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := target.Ask(1, "dance"); err == nil || !strings.Contains(err.Error(), "cannot obey dance") {

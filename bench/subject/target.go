@@ -3,15 +3,16 @@
 package subject
 
 import (
-	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
-	"io"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"mirador/examples/child"
 )
 
 // Patience is the time limit for what normally takes a second or two, and a minute on a
@@ -22,41 +23,60 @@ const Patience = 120 * time.Second
 // commands at a time.
 type Target struct {
 	*Program
+	// End ends the program by closing its input; it kills the program after a while. It may
+	// be called again.
+	End func() error
+
+	child  *child.Child
 	pid    int
-	cmd    *exec.Cmd
-	in     io.WriteCloser
-	out    *bufio.Reader
 	errors bytes.Buffer
-	end    func() error
 }
 
 // Start starts the program.
 func (p *Program) Start() (*Target, error) { return p.StartBy(exec.Command(p.Path)) }
 
-// StartBy starts the program by a command that passes on its standard input and output.
+// StartBy starts the program by a command that passes on its standard input and output, and waits
+// until it is ready.
 func (p *Program) StartBy(cmd *exec.Cmd) (*Target, error) {
-	t := &Target{Program: p, cmd: cmd}
-	t.end = sync.OnceValue(t.finish)
-	cmd.Stderr = &t.errors
-	var err error
-	if t.in, err = cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
+	t, err := p.Launch(cmd)
 	if err != nil {
 		return nil, err
 	}
-	t.out = bufio.NewReader(out)
-	cmd.WaitDelay = Patience
-	return t, cmd.Start()
+	if err := t.Ready(); err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
-// Ready waits until the program is ready.
+// StartCopy starts a copy of the program in a file of its own, so that other uprobes do not
+// affect it.
+func (p *Program) StartCopy() (*Target, error) {
+	own, err := p.Copy()
+	if err != nil {
+		return nil, err
+	}
+	return own.Start()
+}
+
+// Launch is StartBy without waiting.
+func (p *Program) Launch(cmd *exec.Cmd) (*Target, error) {
+	t := &Target{Program: p}
+	cmd.Stderr = &t.errors
+	cmd.WaitDelay = Patience
+	var err error
+	if t.child, err = child.Start(cmd); err != nil {
+		return nil, err
+	}
+	t.End = sync.OnceValue(t.finish)
+	return t, nil
+}
+
+// Ready waits until the program is ready. If that fails it ends the program.
 func (t *Target) Ready() error {
 	for {
 		line, err := t.line()
 		if err != nil {
-			return err
+			return errors.Join(err, t.End())
 		}
 		if _, err := fmt.Sscanf(line, "ready %d", &t.pid); err == nil {
 			return nil
@@ -67,40 +87,31 @@ func (t *Target) Ready() error {
 // PID returns the pid of the program itself, even if another one started it.
 func (t *Target) PID() int { return t.pid }
 
-// End ends the program by closing its input; it kills the program after a while. It may
-// be called again.
-func (t *Target) End() error { return t.end() }
-
 func (t *Target) finish() error {
-	_ = t.in.Close()
+	t.child.HangUp()
 	const grace = 5 * time.Second
-	late := time.AfterFunc(grace, func() { _ = t.cmd.Process.Kill() })
+	late := time.AfterFunc(grace, func() { _ = t.child.Cmd.Process.Kill() })
 	defer late.Stop()
-	_, _ = io.Copy(io.Discard, t.out)
-	return t.cmd.Wait()
+	t.child.Discard()
+	return t.child.Wait()
 }
 
 // line reads a line within the time limit.
 func (t *Target) line() (string, error) {
-	late := time.AfterFunc(Patience, func() { _ = t.cmd.Process.Kill() })
-	defer late.Stop()
-	s, err := t.out.ReadString('\n')
+	line, err := t.child.Line(Patience)
 	if err == nil {
-		return strings.TrimSpace(s), nil
+		return line, nil
 	}
-	_ = t.cmd.Wait() // then its error output is complete
-	name := filepath.Base(t.cmd.Path)
+	t.child.Kill() // then its error output is complete
 	if said := strings.TrimSpace(t.errors.String()); said != "" {
-		return "", fmt.Errorf("%s ended: %s", name, lastLine(said))
+		return "", fmt.Errorf("%w: %s", err, said[strings.LastIndexByte(said, '\n')+1:])
 	}
-	return "", fmt.Errorf("%s printed no line within %v, or ended", name, Patience)
+	return "", err
 }
-
-func lastLine(s string) string { return s[strings.LastIndexByte(s, '\n')+1:] }
 
 // Ask sends a command, and reads the numbers of the answer.
 func (t *Target) Ask(numbers int, format string, args ...any) ([]float64, error) {
-	if _, err := fmt.Fprintf(t.in, format+"\n", args...); err != nil {
+	if err := t.child.Tell(format, args...); err != nil {
 		return nil, err
 	}
 	line, err := t.line()

@@ -40,9 +40,9 @@ func (s *siege) crowd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer t.end()
+	defer t.Kill()
 	c := &crowd{caller: s.gateway.caller(nobody), target: t}
-	if err := c.caller.attach(ctx, crowdApp, t.pid()); err != nil {
+	if err := c.caller.attach(ctx, crowdApp, t.PID); err != nil {
 		return err
 	}
 	scraper := s.scrape(ctx)

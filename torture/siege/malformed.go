@@ -114,15 +114,15 @@ func (s *siege) attack(ctx context.Context, a attack) error {
 		if err != nil {
 			return err
 		}
-		defer t.end()
+		defer t.Kill()
 		if _, err := t.tell("go"); err != nil {
 			return err
 		}
-		if err := root.attach(ctx, s.appOf(i), t.pid()); err != nil {
+		if err := root.attach(ctx, s.appOf(i), t.PID); err != nil {
 			return err
 		}
 		all[i] = t
-		s.pids[i] = t.pid()
+		s.pids[i] = t.PID
 	}
 	scraper := s.scrape(ctx)
 	err := s.rain(ctx, a)

@@ -3,18 +3,18 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	_ "embed"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
+
+	"mirador/examples/child"
 )
 
 //go:embed besieged/target.c
@@ -36,33 +36,19 @@ func compile(dir string) (string, error) {
 
 // target is a running program. One goroutine uses it.
 type target struct {
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	lines chan string
-	text  []byte // its code without probes
+	*child.Child
+	text []byte // its code without probes
 }
 
 func startTarget(program string, uid uint32) (*target, error) {
-	t := &target{cmd: exec.Command(program), lines: make(chan string)}
-	t.cmd.Dir = "/"
-	t.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: &syscall.Credential{Uid: uid, Gid: uid}}
-	var err error
-	if t.in, err = t.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := t.cmd.StdoutPipe()
+	cmd := exec.Command(program)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	running, err := child.Start(cmd)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() {
-		defer close(t.lines)
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			t.lines <- lines.Text()
-		}
-	}()
+	t := &target{Child: running}
 	if _, err := t.tell("call 1"); err != nil { // loads everything that the program needs
 		return nil, err
 	}
@@ -70,29 +56,20 @@ func startTarget(program string, uid uint32) (*target, error) {
 	return t, err
 }
 
-func (t *target) pid() int { return t.cmd.Process.Pid }
-
 // tell sends a line and returns the answer.
 func (t *target) tell(line string) (string, error) {
 	const patience = 20 * time.Second
-	if _, err := fmt.Fprintln(t.in, line); err != nil {
-		return "", fmt.Errorf("the target takes no line: %w", err)
+	answer, err := t.Ask(patience, "%s", line)
+	if errors.Is(err, child.ErrHangs) {
+		err = fmt.Errorf("%w after %q%s", err, line, t.threads())
 	}
-	select {
-	case answer, ok := <-t.lines:
-		if !ok {
-			return "", errors.New("the target has ended")
-		}
-		return answer, nil
-	case <-time.After(patience):
-		return "", fmt.Errorf("the target has not answered %q in %v%s", line, patience, t.threads())
-	}
+	return answer, err
 }
 
 // threads describes the program's threads according to /proc, a line for each.
 func (t *target) threads() string {
 	var b strings.Builder
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", t.pid()))
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", t.PID))
 	for _, task := range tasks {
 		fmt.Fprintf(&b, "\n%s", filepath.Base(task))
 		for _, file := range []string{"status", "syscall"} {
@@ -109,11 +86,11 @@ func (t *target) threads() string {
 
 // code returns the program's code in memory.
 func (t *target) code() ([]byte, error) {
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", t.pid()))
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", t.PID))
 	if err != nil {
 		return nil, err
 	}
-	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", t.pid()))
+	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", t.PID))
 	if err != nil {
 		return nil, err
 	}
@@ -155,11 +132,4 @@ func (t *target) unharmed() error {
 		return errors.New("the code of the target has changed")
 	}
 	return nil
-}
-
-func (t *target) end() {
-	t.cmd.Process.Kill()
-	for range t.lines { // until the target ends
-	}
-	t.cmd.Wait() // the error tells that it was killed
 }

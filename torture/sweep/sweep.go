@@ -132,7 +132,7 @@ func (s *sweeper) victim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer v.end()
+	defer v.Kill()
 	s.Victims++
 	r := s.session(v, "")
 	chosen, err := r.run(ctx)
@@ -146,8 +146,8 @@ func (s *sweeper) victim(ctx context.Context) error {
 		err = v.unchanged()
 	}
 	if err == nil {
-		os.Remove(v.cmd.Path)
-		os.Remove(v.cmd.Path + ".s")
+		os.Remove(v.Cmd.Path)
+		os.Remove(v.Cmd.Path + ".s")
 	}
 	return err
 }
@@ -186,7 +186,7 @@ func (s *sweeper) session(v *victim, name string) *session {
 }
 
 func (r *session) attach() error {
-	if _, err := r.t.ask(`: proc_attach3([],%d,"")`, r.v.cmd.Process.Pid); err != nil {
+	if _, err := r.t.ask(`: proc_attach3([],%d,"")`, r.v.PID); err != nil {
 		return err
 	}
 	return r.define()
@@ -321,7 +321,7 @@ func (s *sweeper) findWrong(chosen []int, failed error) error {
 	if err != nil {
 		return errors.Join(failed, err)
 	}
-	defer v.end()
+	defer v.Kill()
 	r := s.session(v, "again")
 	err = r.attach()
 	for _, p := range chosen {

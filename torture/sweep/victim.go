@@ -3,17 +3,17 @@
 package sweep
 
 import (
-	"bufio"
 	_ "embed"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"mirador/examples/child"
 )
 
 //go:embed testdata/shapes.c
@@ -47,9 +47,7 @@ func gcc(args ...string) error {
 // victim is a running program of generated functions.
 type victim struct {
 	generated
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	lines chan string
+	*child.Child
 	addrs []uint64 // addresses of its places
 	calm  []string // results of its functions without probes
 	text  []byte   // its code without probes
@@ -64,29 +62,13 @@ func (b *builder) start(p generated, name string) (*victim, error) {
 	if err := gcc("-pthread", "-o", file, b.object, file+".s"); err != nil {
 		return nil, err
 	}
-	v := &victim{generated: p, cmd: exec.Command(file), lines: make(chan string)}
-	v.cmd.Stderr = os.Stderr
-	var err error
-	if v.in, err = v.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := v.cmd.StdoutPipe()
+	running, err := child.Start(exec.Command(file))
 	if err != nil {
 		return nil, err
 	}
-	if err := v.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() {
-		defer close(v.lines)
-		lines := bufio.NewScanner(out)
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			v.lines <- lines.Text()
-		}
-	}()
+	v := &victim{generated: p, Child: running}
 	if err := v.begin(); err != nil {
-		v.end()
+		v.Kill()
 		return nil, err
 	}
 	return v, nil
@@ -94,7 +76,7 @@ func (b *builder) start(p generated, name string) (*victim, error) {
 
 // begin reads the addresses, and the results without probes.
 func (v *victim) begin() error {
-	line, err := v.line()
+	line, err := v.Line(patience)
 	if err != nil {
 		return err
 	}
@@ -120,7 +102,7 @@ func (v *victim) begin() error {
 
 // code reads the code that contains all places.
 func (v *victim) code() ([]byte, error) {
-	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", v.cmd.Process.Pid))
+	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", v.PID))
 	if err != nil {
 		return nil, err
 	}
@@ -134,20 +116,6 @@ func (v *victim) code() ([]byte, error) {
 	return text, err
 }
 
-func (v *victim) line() (string, error) {
-	hangs := time.NewTimer(patience)
-	defer hangs.Stop()
-	select {
-	case line, ok := <-v.lines:
-		if !ok {
-			return "", fmt.Errorf("the program ended: %w", v.cmd.Wait())
-		}
-		return line, nil
-	case <-hangs.C:
-		return "", errors.New("the program hangs")
-	}
-}
-
 // errThread reports that the second thread got a wrong result.
 type errThread struct{ shape int }
 
@@ -158,10 +126,7 @@ func (e *errThread) Error() string {
 // tell sends a command and returns the answer: a field for each function, then the function for
 // which the second thread got a wrong result, or -1.
 func (v *victim) tell(command string) ([]string, error) {
-	if _, err := fmt.Fprintln(v.in, command); err != nil {
-		return nil, fmt.Errorf("the program ended: %w", v.cmd.Wait())
-	}
-	line, err := v.line()
+	line, err := v.Ask(patience, "%s", command)
 	if err != nil {
 		return nil, err
 	}
@@ -178,13 +143,6 @@ func (v *victim) tell(command string) ([]string, error) {
 
 // round calls every function, and returns a hash of each result.
 func (v *victim) round() ([]string, error) { return v.tell("go") }
-
-func (v *victim) end() {
-	v.cmd.Process.Kill()
-	for range v.lines { // until the victim ends
-	}
-	v.cmd.Wait() // the error tells that it was killed
-}
 
 // different returns the first function whose results differ, -1 if there is none.
 func different(a, b []string) int {

@@ -5,15 +5,13 @@
 package subject
 
 import (
-	"bufio"
-	"fmt"
-	"io"
-	"os"
+	"errors"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
+
+	"mirador/examples/child"
 )
 
 // patience limits the time for the next line of a subject. A subject that takes longer hangs, even
@@ -39,92 +37,58 @@ func Compile(t testing.TB, name string, args ...string) string {
 
 // Subject is a running program.
 type Subject struct {
-	Cmd *exec.Cmd
-	PID int
-
-	t     testing.TB
-	in    io.WriteCloser
-	lines chan string
+	*child.Child
+	t testing.TB
 }
 
 // Start starts a program. It is killed when the test ends.
 func Start(t testing.TB, cmd *exec.Cmd) *Subject {
 	t.Helper()
-	in, err := cmd.StdinPipe()
+	running, err := child.Start(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	s := &Subject{Cmd: cmd, PID: cmd.Process.Pid, t: t, in: in, lines: make(chan string, 16)}
-	go s.listen(out)
-	t.Cleanup(func() {
-		s.Kill()
-		for range s.lines { // discard lines that the test did not read
-		}
-	})
-	return s
-}
-
-func (s *Subject) listen(out io.Reader) {
-	defer close(s.lines)
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		s.lines <- strings.TrimSpace(lines.Text())
-	}
+	t.Cleanup(running.Kill)
+	return &Subject{running, t}
 }
 
 // Line returns the next line that the subject prints.
 func (s *Subject) Line() string {
 	s.t.Helper()
-	select {
-	case line, ok := <-s.lines:
-		if !ok {
-			s.t.Fatalf("the target printed no more lines: %v", s.Cmd.Wait())
-		}
-		return line
-	case <-time.After(patience):
-		s.t.Fatalf("the target hangs\n%s", stuck(s.PID))
-		return ""
+	line, err := s.Child.Line(patience)
+	switch {
+	case errors.Is(err, child.ErrHangs):
+		s.t.Fatalf("%v\n%s", err, stuck(s.PID))
+	case err != nil:
+		s.t.Fatal(err)
 	}
+	return line
 }
 
 // IsSilent fails the test if the subject prints a line before a time is over.
 func (s *Subject) IsSilent(until time.Duration) {
 	s.t.Helper()
 	select {
-	case line := <-s.lines:
+	case line := <-s.Lines:
 		s.t.Fatalf("the target printed %q, want nothing", line)
 	case <-time.After(until):
 	}
 }
 
 // Tell writes a line to the subject's standard input.
-func (s *Subject) Tell(format string, args ...any) { fmt.Fprintf(s.in, format+"\n", args...) }
+func (s *Subject) Tell(format string, args ...any) {
+	_ = s.Child.Tell(format, args...) // Line says how a subject has ended
+}
 
 // Begin writes an empty line, for which the subject waits.
 func (s *Subject) Begin() { s.Tell("") }
-
-// HangUp closes the subject's standard input.
-func (s *Subject) HangUp() { s.in.Close() }
-
-// Kill ends the subject by SIGKILL.
-func (s *Subject) Kill() {
-	s.Cmd.Process.Kill()
-	s.Cmd.Wait()
-}
 
 // Finish waits for the end of the subject and returns its last line.
 func (s *Subject) Finish() string {
 	s.t.Helper()
 	last := s.Line()
 	s.HangUp()
-	if err := s.Cmd.Wait(); err != nil {
+	if err := s.Wait(); err != nil {
 		s.t.Fatalf("the target ended with %v after %q", err, last)
 	}
 	return last
