@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -48,7 +49,7 @@ func newProbeList(g *globals) *cobra.Command {
 				}
 			}
 			return printTable(g.streams.Out, format, table[probeRow]{
-				root: "probes", row: "probe", rows: rows, header: []string{"ID", "APP", "STATE", "REGION", "METRICS", "PLACEMENT", "COST", "SHARE", "NOTE"},
+				root: "probes", row: "probe", rows: rows, header: []string{"ID", "APP", "STATE", "REGION", "METRICS", "PLACEMENT", "COST", "SHARE", "LABEL", "NOTE"},
 				cells: probeRow.cells,
 			})
 		},
@@ -69,6 +70,7 @@ type probeRow struct {
 	Placement string  `json:"placement,omitempty" xml:"placement,attr,omitempty"`
 	Cost      float64 `json:"cost,omitempty" xml:"cost,attr,omitempty"`   // nanoseconds for each hit
 	Share     float64 `json:"share,omitempty" xml:"share,attr,omitempty"` // of the time of the processes, from 0 to 1
+	Label     string  `json:"label,omitempty" xml:"label,attr,omitempty"`
 	Note      string  `json:"note,omitempty" xml:"note,attr,omitempty"`
 }
 
@@ -76,7 +78,7 @@ func rowOf(p *client.Status) probeRow {
 	at := p.Dearest()
 	r := probeRow{
 		ID: p.ID, App: p.App, State: string(p.State), Region: p.Region, Metrics: strings.Join(p.Metrics, ","),
-		Placement: at.Name, Cost: at.Cost, Note: cmp.Or(p.Failure, p.Notice),
+		Placement: at.Name, Cost: at.Cost, Label: p.Label, Note: cmp.Or(p.Failure, p.Notice),
 	}
 	if p.Cost != nil {
 		r.Share = p.Cost.Share
@@ -92,19 +94,24 @@ func (r probeRow) cells() []string {
 	if r.Share > 0 {
 		share = fmt.Sprintf("%.2g %%", 100*r.Share)
 	}
-	return []string{r.ID, r.App, r.State, r.Region, r.Metrics, r.Placement, cost, share, r.Note}
+	return []string{r.ID, r.App, r.State, r.Region, r.Metrics, r.Placement, cost, share, r.Label, r.Note}
 }
 
 func newProbeRemove(g *globals) *cobra.Command {
-	return &cobra.Command{
-		Use:               "rm ID…",
+	var label string
+	cmd := &cobra.Command{
+		Use:               "rm ID… | --label LABEL",
 		Short:             "Remove probes",
-		Long:              "Removes probes. Every byte of the program is what it was before.",
-		Example:           "  mirador probe rm probe-1 probe-2",
-		Args:              arguments(cobra.MinimumNArgs(1)),
+		Long:              "Removes probes: by their ids, or all with a label. Every byte of the program is what it was before.",
+		Example:           "  mirador probe rm probe-1 probe-2\n  mirador probe rm --label ci",
+		Args:              probeArguments(&label),
 		ValidArgsFunction: g.completeProbes,
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			return g.withGateway(func(c *client.Client) error {
+				ids, err := labelled(cmd.Context(), c, ids, label)
+				if err != nil {
+					return err
+				}
 				var errs []error
 				for _, id := range ids {
 					p, err := c.Probe(cmd.Context(), id)
@@ -117,4 +124,41 @@ func newProbeRemove(g *globals) *cobra.Command {
 			})
 		},
 	}
+	labelFlag(g, cmd, &label)
+	return cmd
+}
+
+func labelFlag(g *globals, cmd *cobra.Command, label *string) {
+	cmd.Flags().StringVar(label, "label", "", "the probes with this label, in place of ids")
+	completes(cmd, "label", g.completeLabels)
+}
+
+// probeArguments checks that there are either ids or a label.
+func probeArguments(label *string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, ids []string) error {
+		if *label == "" {
+			return arguments(cobra.MinimumNArgs(1))(cmd, ids)
+		}
+		return arguments(cobra.NoArgs)(cmd, ids)
+	}
+}
+
+// labelled returns the ids of the probes with a label, or the given ids if it is "".
+func labelled(ctx context.Context, c *client.Client, ids []string, label string) ([]string, error) {
+	if label == "" {
+		return ids, nil
+	}
+	all, err := c.Probes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range all {
+		if p.Label == label {
+			ids = append(ids, p.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, fmt.Errorf("no probe has the label %q; \"mirador probe list\" shows the labels", label)
+	}
+	return ids, nil
 }

@@ -17,7 +17,8 @@ type probeOptions struct {
 	app, region, to                                  string
 	metrics, aggregates                              []string
 	node, process, thread, clock, destination, label string
-	interval, delivery, measureFor, lease            time.Duration
+	interval, lasts, measureFor, lease               time.Duration
+	delivery                                         string // each, or a time
 	percentiles                                      []float64
 	oneIn                                            int64
 	budget                                           float64
@@ -35,11 +36,22 @@ func newProbeAdd(g *globals) *cobra.Command {
 With --for the command measures for that long, prints the values, and removes the
 probe; an interrupt ends the measurement early. Times are in milliseconds.
 
-A region is the id of a unit of the program ("mirador sir", "mirador catalog" lists the
-metrics). Without --process and --thread, values are by thread.`,
-		Example: `  mirador probe add --region mmul:dot --metric COUNT --metric WC_TIME
+A region is the id of a unit of the program: "mirador sir --pid PID" lists them, and the
+shell completes them. "mirador catalog" lists the metrics. Without --process and --thread,
+values are by thread.
+
+With --json it prints one object. Without --for it is the probe as "probe list" knows it:
+id, app, state, placement and others. With --for it has these fields:
+  probe, app, region, label  what was measured; region and label only if there are any
+  placement                  where it ran: inline, kernel or trap
+  seconds                    how long it measured
+  notice                     why it measured no longer, if the gateway stopped it
+  values                     a list of objects: node, process and thread (if the value is
+                             one of these), metric, function (AVERAGE, p99 …, if any),
+                             value (a number, or null if nothing was measured) and unit`,
+		Example: `  mirador probe add --region mmul:dot --metric COUNT,WC_TIME
   mirador probe add --region mmul:dot --metric WC_TIME --percentiles 50,99 --for 10s
-  mirador probe add --metric SYSCALL_COUNT --process '*' --for 5s --json`,
+  mirador probe add --metric SYSCALL_COUNT --process '*' --for 5s --json | jq '.values[0].value'`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			request, err := o.request()
@@ -54,13 +66,14 @@ metrics). Without --process and --thread, values are by thread.`,
 	flags.StringVar(&o.app, "app", "", "the application, where there are several")
 	flags.StringVar(&o.region, "region", "", "the unit to measure, such as mmul:dot")
 	flags.StringVar(&o.to, "to", "", "the unit whose end ends the region (default the region's own)")
-	flags.StringArrayVar(&o.metrics, "metric", nil, "a metric, once or more")
+	flags.StringSliceVar(&o.metrics, "metric", nil, "a metric, or several with commas; may be repeated")
 	flags.StringVar(&o.node, "node", "", "a node's id, * for values of whole nodes")
 	flags.StringVar(&o.process, "process", "", "a process's id, * for values of whole processes")
 	flags.StringVar(&o.thread, "thread", "", "a thread's id, * for all, ? for those that execute the region")
-	flags.StringArrayVar(&o.aggregates, "aggregate", nil, "AVERAGE, MAXIMUM, MINIMUM, SUM or VARIANCE over all threads and executions, once or more")
-	flags.DurationVar(&o.interval, "interval", 0, "measure at this interval; for metrics without a region")
-	flags.DurationVar(&o.delivery, "delivery", 0, "send the values to the probe's stream at this interval")
+	flags.StringSliceVar(&o.aggregates, "aggregate", nil, "AVERAGE, MAXIMUM, MINIMUM, SUM or VARIANCE over all threads and executions, or several with commas")
+	flags.DurationVar(&o.interval, "interval", 0, "measure at this interval")
+	flags.DurationVar(&o.lasts, "duration", 0, "measure the difference over this long, in each interval")
+	flags.StringVar(&o.delivery, "delivery", "", "send the values to the probe's stream at this interval, or after each measurement")
 	flags.Float64SliceVar(&o.percentiles, "percentiles", nil, "percentiles of the region's durations, such as 50,99")
 	flags.Int64Var(&o.oneIn, "one-in", 0, "time one execution in this many")
 	flags.Float64Var(&o.budget, "budget", 0, "deactivate the probe when it takes more than this percentage of the processes' time")
@@ -71,6 +84,8 @@ metrics). Without --process and --thread, values are by thread.`,
 	flags.DurationVar(&o.lease, "lease", 0, "remove the probe when nothing has used it for this long (default never; with --for a minute more than that)")
 	flags.DurationVar(&o.measureFor, "for", 0, "measure for this long, print the values, and remove the probe")
 	completes(cmd, "app", g.completeApps)
+	completes(cmd, "region", g.completeUnits)
+	completes(cmd, "to", g.completeUnits)
 	completes(cmd, "metric", g.completeMetrics)
 	completes(cmd, "aggregate", cobra.FixedCompletions([]string{"AVERAGE", "MAXIMUM", "MINIMUM", "SUM", "VARIANCE"}, cobra.ShellCompDirectiveNoFileComp))
 	completes(cmd, "clock", cobra.FixedCompletions([]string{"ordered", "fast"}, cobra.ShellCompDirectiveNoFileComp))
@@ -102,19 +117,37 @@ func (o *probeOptions) request() (*mir.InstrRequest, error) {
 		r.Metrics = append(r.Metrics, mir.Metric{Name: name})
 	}
 	r.Entities = nested([]mir.Entity{{Kind: mir.Node, ID: o.node}, {Kind: mir.Process, ID: o.process}, {Kind: mir.Thread, ID: o.thread}})
-	if o.destination != "" && o.delivery <= 0 {
+	var err error
+	r.Measuring, err = o.measuring()
+	return r, err
+}
+
+// measuring returns how often to measure and to deliver, nil for the gateway's defaults.
+func (o *probeOptions) measuring() (*mir.Measuring, error) {
+	if o.destination != "" && o.delivery == "" {
 		return nil, usagef("--destination needs a --delivery, such as 1s")
 	}
-	if o.interval > 0 || o.delivery > 0 || len(o.aggregates) > 0 {
-		r.Measuring = &mir.Measuring{Interval: milliseconds(o.interval), Delivery: milliseconds(o.delivery)}
-		if o.destination != "" {
-			r.Measuring.Destination = &o.destination
-		}
-		for _, name := range o.aggregates {
-			r.Measuring.Aggregates = append(r.Measuring.Aggregates, mir.Function(strings.ToUpper(name)))
-		}
+	if o.interval == 0 && o.lasts == 0 && o.delivery == "" && len(o.aggregates) == 0 {
+		return nil, nil
 	}
-	return r, nil
+	m := &mir.Measuring{Interval: milliseconds(o.interval), Duration: milliseconds(o.lasts)}
+	switch every, err := time.ParseDuration(o.delivery); {
+	case o.delivery == "":
+	case o.delivery == "each":
+		each := int64(-1)
+		m.Delivery = &each
+	case err != nil || every <= 0:
+		return nil, usagef("--delivery is %q, want each or a time such as 1s", o.delivery)
+	default:
+		m.Delivery = milliseconds(every)
+	}
+	if o.destination != "" {
+		m.Destination = &o.destination
+	}
+	for _, name := range o.aggregates {
+		m.Aggregates = append(m.Aggregates, mir.Function(strings.ToUpper(name)))
+	}
+	return m, nil
 }
 
 // nested returns the entities that have an id, each inside the one before.
@@ -155,7 +188,7 @@ func (o *probeOptions) run(ctx context.Context, g *globals, c *client.Client, re
 	case <-time.After(time.Until(planted.Add(o.measureFor))):
 	}
 	done()
-	return o.finish(context.WithoutCancel(ctx), g, c, p)
+	return o.finish(context.WithoutCancel(ctx), g, c, p, planted)
 }
 
 // printMade prints what was planted.
@@ -168,15 +201,39 @@ func (o *probeOptions) printMade(g *globals, p client.Status) error {
 }
 
 // finish prints the values of a probe and removes it, also if the values cannot be read.
-func (o *probeOptions) finish(ctx context.Context, g *globals, c *client.Client, p *client.Probe) error {
+func (o *probeOptions) finish(ctx context.Context, g *globals, c *client.Client, p *client.Probe, planted time.Time) error {
 	bounded, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 	r, err := readProbe(bounded, c, p)
+	lasted := time.Since(planted)
 	if left := p.Remove(bounded); left != nil {
 		return fmt.Errorf("probe %s was not removed: %w", p.ID, left)
 	}
 	if err != nil {
 		return err
 	}
+	if o.format.json {
+		return printJSON(g.streams.Out, measuredOf(&r, lasted))
+	}
 	return r.print(g.streams.Out, o.format)
+}
+
+// measured is what "probe add --for --json" prints.
+type measured struct {
+	Probe     string       `json:"probe"`
+	App       string       `json:"app"`
+	Region    string       `json:"region,omitempty"`
+	Label     string       `json:"label,omitempty"`
+	Placement string       `json:"placement"`
+	Seconds   float64      `json:"seconds"`
+	Notice    string       `json:"notice,omitempty"`
+	Values    []probeValue `json:"values"`
+}
+
+func measuredOf(r *reading, lasted time.Duration) measured {
+	p := &r.probe
+	return measured{
+		Probe: p.ID, App: p.App, Region: p.Region, Label: p.Label, Placement: p.Dearest().Name,
+		Seconds: mir.Rounded(lasted.Seconds(), 3), Notice: r.note(), Values: append([]probeValue{}, r.values...), // not null
+	}
 }

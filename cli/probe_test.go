@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"mirador/omis/linux/subject"
 )
 
@@ -22,7 +20,7 @@ func TestProbeCommands(t *testing.T) {
 	c := startTally(t)
 	s.must(t, "", "attach", strconv.Itoa(c.PID))
 	before := c.says("stop")
-	if got := s.must(t, "", "probe", "add", "--region", "tally:work", "--metric", "COUNT", "--metric", "WC_TIME", "--process", "*"); got != "probe-1 inline\n" {
+	if got := s.must(t, "", "probe", "add", "--region", "tally:work", "--metric", "COUNT,WC_TIME", "--process", "*"); got != "probe-1 inline\n" {
 		t.Fatalf("planted is %q", got)
 	}
 	c.says("go")
@@ -58,6 +56,7 @@ func TestProbeCommands(t *testing.T) {
 	}
 	for word, args := range map[string][]string{
 		"probe-1\tCOUNT,WC_TIME tally:work\n": {"value", ""}, "BLOCKED_TIME\t": {"add", "--metric", ""}, "tally\n": {"list", "--app", ""},
+		"tally:work\twork\n": {"add", "--region", "tally:wo"}, "tally:\nlibc.so.6:\n": {"add", "--region", ""}, "libc.so.6:fopen": {"add", "--app", "tally", "--region", "libc.so.6:fo"},
 	} {
 		if got := s.must(t, "", append([]string{"__complete", "probe"}, args...)...); !strings.Contains(got, word) {
 			t.Errorf("%v is completed by %q, want %q", args, got, word)
@@ -72,6 +71,10 @@ func TestProbeCommands(t *testing.T) {
 		{2, "a --metric is needed", []string{"add"}},
 		{2, "--for and --inactive exclude each other", []string{"add", "--metric", "COUNT", "--for", "1s", "--inactive"}},
 		{2, "--destination needs a --delivery", []string{"add", "--metric", "COUNT", "--destination", "file:///tmp/x"}},
+		{2, "want each or a time such as 1s", []string{"add", "--metric", "COUNT", "--delivery", "0"}},
+		{2, "write mirador probe rm ID… | --label LABEL", []string{"rm", "--label", "ci", "probe-1"}},
+		{2, "write mirador probe value ID… | --label LABEL", []string{"value"}},
+		{1, `no probe has the label "none"`, []string{"rm", "--label", "none"}},
 		{2, "want ordered or fast", []string{"add", "--metric", "COUNT", "--clock", "slow"}},
 		{2, "--every must be positive", []string{"watch", "--every", "0s", "probe-1"}},
 		{1, "mirador: no unit tally:wark; did you mean tally:work", []string{"add", "--metric", "COUNT", "--region", "tally:wark"}},
@@ -92,13 +95,16 @@ func TestProbeForAWhile(t *testing.T) {
 	c := startTally(t)
 	s.must(t, "", "attach", strconv.Itoa(c.PID))
 	c.says("go")
-	var values []probeValue
-	out := s.must(t, "", "probe", "add", "--region", "tally:work", "--metric", "WC_TIME", "--percentiles", "50,99", "--aggregate", "maximum", "--aggregate", "sum", "--for", "200ms", "--json")
-	if err := json.Unmarshal([]byte(out), &values); err != nil {
+	var m measured
+	out := s.must(t, "", "probe", "add", "--region", "tally:work", "--metric", "WC_TIME", "--percentiles", "50,99", "--aggregate", "maximum,sum", "--for", "200ms", "--json")
+	if err := json.Unmarshal([]byte(out), &m); err != nil {
 		t.Fatal(err)
 	}
+	if m.Probe != "probe-1" || m.App != "tally" || m.Region != "tally:work" || m.Placement != "inline" || m.Seconds < 0.2 {
+		t.Errorf("measured is %s", out)
+	}
 	functions := make(map[string]bool)
-	for _, v := range values {
+	for _, v := range m.Values {
 		number, err := v.Value.Float64()
 		functions[v.Function] = err == nil && (number > 0 || v.Function != "MAXIMUM" && number == 0)
 	}
@@ -140,6 +146,16 @@ func TestProbeLabel(t *testing.T) {
 	if got, err := strconv.ParseFloat(found[1], 64); err != nil || int(got) != calls {
 		t.Errorf("the value is %s, want %d calls", found[1], calls)
 	}
+	if got := s.must(t, "", "probe", "value", "--label", "ci"); !strings.Contains(got, strconv.Itoa(calls)) {
+		t.Errorf("by the label the values are\n%s", got)
+	}
+	if got := s.must(t, "", "__complete", "probe", "rm", "--label", ""); !strings.HasPrefix(got, "ci\n:") {
+		t.Errorf("the labels are completed by %q", got)
+	}
+	s.must(t, "", "probe", "rm", "--label", "ci")
+	if got := s.must(t, "", "probe", "list"); strings.Contains(got, "probe-1") || !strings.Contains(got, "probe-2") {
+		t.Errorf("left are\n%s", got)
+	}
 }
 
 // TestProbeLease checks that a probe ends with its lease, and so does one whose command was
@@ -160,91 +176,5 @@ func TestProbeLease(t *testing.T) {
 	eventually(t, "the first probe is removed", func() bool { return !strings.Contains(s.must(t, "", "probe", "list"), "probe-1") })
 	if !strings.Contains(s.logged(), "nothing has used the probe for 1s, its lease") {
 		t.Error("the log does not have the reason")
-	}
-}
-
-// TestProbeWatch watches a probe on a terminal that is resized.
-func TestProbeWatch(t *testing.T) {
-	s := startServe(t, 0)
-	c := startTally(t)
-	s.must(t, "", "attach", strconv.Itoa(c.PID))
-	s.must(t, "", "probe", "add", "--region", "tally:work", "--metric", "COUNT", "--process", "*")
-	c.says("go")
-	cmd := exec.Command(miradorPath, "probe", "watch", "--every", "50ms", "probe-1")
-	cmd.Env = append(cmd.Environ(), "MIRADOR_GATEWAY=unix:"+s.socket)
-	ptmx := openPrivateTerminal(t)
-	screen := openScreen(t, ptmx, cmd)
-	screen.wait("probe-1  tally  inline\r\nPROCESS  COUNT")
-	screen.wait("CHANGE")
-	screen.wait("█")
-	if err := unix.IoctlSetWinsize(int(ptmx.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 20, Col: 12}); err != nil {
-		t.Fatal(err)
-	}
-	screen.wait("PROCESS  CO\r\n") // cut, not wrapped
-	c.says("stop")
-	screen.keys("\x03")
-}
-
-// TestProbeWatchInAPipe checks that a reader of JSON gets a line for each reading, until
-// the probe is removed.
-func TestProbeWatchInAPipe(t *testing.T) {
-	s := startServe(t, 0)
-	c := startTally(t)
-	s.must(t, "", "attach", strconv.Itoa(c.PID))
-	c.says("go")
-	s.must(t, "", "probe", "add", "--region", "tally:work", "--metric", "COUNT", "--process", "*")
-	cmd := exec.Command(miradorPath, "probe", "watch", "--every", "20ms", "--json", "probe-1")
-	cmd.Env = append(cmd.Environ(), "MIRADOR_GATEWAY=unix:"+s.socket)
-	watch := subject.Start(t, cmd)
-	var last int64
-	for range 5 {
-		var values []probeValue
-		if err := json.Unmarshal([]byte(watch.Line()), &values); err != nil || len(values) > 1 {
-			t.Fatalf("%+v, %v", values, err)
-		}
-		for _, v := range values {
-			now, err := v.Value.Int64()
-			if err != nil || now < last {
-				t.Errorf("the count is %s after %d, %v", v.Value, last, err)
-			}
-			last = now
-		}
-	}
-	if last == 0 {
-		t.Error("nothing is counted")
-	}
-	s.must(t, "", "probe", "rm", "probe-1")
-	c.says("stop")
-}
-
-func TestTrend(t *testing.T) {
-	var h trend
-	for _, value := range []float64{5, 5, 6, 8, 15} {
-		h.add(value)
-	}
-	if got := h.bars(); got != "▁▂▃█" {
-		t.Errorf("the changes 0, 1, 2, 7 are %q", got)
-	}
-	for range 2 * remembered {
-		h.add(1)
-	}
-	if got := h.bars(); got != strings.Repeat("▁", remembered) {
-		t.Errorf("no changes are %q", got)
-	}
-	h = trend{}
-	for _, value := range []float64{0, 4, 0} {
-		h.add(value)
-	}
-	if got := h.bars(); got != "█▁" {
-		t.Errorf("the changes 4, -4 are %q", got)
-	}
-}
-
-func TestFitted(t *testing.T) {
-	if got := fitted("abcdef\nxy\nz\n", 4, 3); got != "abc\nxy\n" {
-		t.Errorf("got %q", got)
-	}
-	if got := fitted("▁▂▃▄", 3, 1); got != "▁▂\n" {
-		t.Errorf("got %q", got)
 	}
 }

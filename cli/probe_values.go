@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,18 +16,23 @@ import (
 
 func newProbeValue(g *globals) *cobra.Command {
 	var format tableFormat
+	var label string
 	cmd := &cobra.Command{
-		Use:   "value ID…",
+		Use:   "value ID… | --label LABEL",
 		Short: "Print the values of probes",
 		Long: `Prints the current values of probes: a line for each process or thread, a column for
 each metric. Times are in milliseconds. With --json and --xml each value is an object
 with its process and thread, metric and unit; a value that was not measured yet is null
 or absent.`,
-		Example:           "  mirador probe value probe-1\n  mirador probe value probe-1 --json",
-		Args:              arguments(cobra.MinimumNArgs(1)),
+		Example:           "  mirador probe value probe-1\n  mirador probe value probe-1 --json | jq '.[0].value'",
+		Args:              probeArguments(&label),
 		ValidArgsFunction: g.completeProbes,
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			return g.withGateway(func(c *client.Client) error {
+				ids, err := labelled(cmd.Context(), c, ids, label)
+				if err != nil {
+					return err
+				}
 				var all readings
 				for _, id := range ids {
 					p, err := c.Probe(cmd.Context(), id)
@@ -46,6 +50,7 @@ or absent.`,
 		},
 	}
 	format.flags(cmd)
+	labelFlag(g, cmd, &label)
 	return cmd
 }
 
@@ -59,6 +64,8 @@ type probeValue struct {
 	Function string      `json:"function,omitempty" xml:"function,attr,omitempty"` // or a percentile, such as p99
 	Value    json.Number `json:"value" xml:"value,attr,omitempty"`
 	Unit     string      `json:"unit" xml:"unit,attr"`
+
+	metric client.Metric // the row of the catalog
 }
 
 // MarshalJSON writes a value that was not measured yet as null.
@@ -99,32 +106,32 @@ type reading struct {
 
 // readProbe reads the values of a probe.
 func readProbe(ctx context.Context, c *client.Client, p *client.Probe) (r reading, err error) {
-	units, err := c.Units(ctx)
+	catalog, err := c.Catalog(ctx)
 	if err != nil {
 		return r, err
 	}
-	return r, r.read(ctx, p, units)
+	return r, r.read(ctx, p, catalog)
 }
 
 // read asks for the values again.
-func (r *reading) read(ctx context.Context, p *client.Probe, units map[string]string) error {
+func (r *reading) read(ctx context.Context, p *client.Probe, catalog []client.Metric) error {
 	got, err := p.Value(ctx)
 	if err != nil {
 		return err
 	}
 	r.probe, r.notice, r.values = p.Last(), got.Notice, nil
 	for i := range got.Values {
-		r.add(&got.Values[i], units)
+		r.add(&got.Values[i], catalog)
 	}
 	return nil
 }
 
 // add appends a value, and its percentiles.
-func (r *reading) add(read *client.Value, units map[string]string) {
-	name, _, _ := strings.Cut(read.Metric, ":")
+func (r *reading) add(read *client.Value, catalog []client.Metric) {
+	metric, _ := client.FindMetric(catalog, read.Metric)
 	v := probeValue{
 		Probe: read.Probe, Node: read.Node, Process: read.Process, Thread: read.Thread,
-		Metric: read.Metric, Function: string(read.Function), Value: json.Number(read.Text), Unit: cmp.Or(units[read.Metric], units[name]),
+		Metric: read.Metric, Function: string(read.Function), Value: json.Number(read.Text), Unit: metric.Unit, metric: metric,
 	}
 	r.values = append(r.values, v)
 	for _, p := range read.Percentiles {
@@ -151,17 +158,20 @@ func (list readings) print(w io.Writer, format tableFormat) error {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		if r.notice != "" || r.probe.Notice != "" {
-			fmt.Fprintln(w, plain(cmp.Or(r.notice, r.probe.Notice)))
+		if note := r.note(); note != "" {
+			fmt.Fprintln(w, plain(note))
 		}
-		errs = append(errs, printTable(w, format, r.table(nil)))
+		errs = append(errs, printTable(w, format, r.table()))
 	}
 	return errors.Join(errs...)
 }
 
+// note returns what the gateway did with the probe without a request.
+func (r *reading) note() string { return cmp.Or(r.notice, r.probe.Notice) }
+
 // table arranges the values: a line for each entity, and a column for each metric and
-// function. extra adds a last column.
-func (r *reading) table(extra func(line []probeValue) string) table[[]string] {
+// function.
+func (r *reading) table() table[[]string] {
 	lines, columns := r.lines()
 	names := []func(*probeValue) string{
 		func(v *probeValue) string { return v.Node }, func(v *probeValue) string { return v.Process }, func(v *probeValue) string { return v.Thread },
@@ -174,9 +184,6 @@ func (r *reading) table(extra func(line []probeValue) string) table[[]string] {
 		}
 	}
 	header = append(header, columns...)
-	if extra != nil {
-		header = append(header, "CHANGE")
-	}
 	t := table[[]string]{header: header, cells: func(cells []string) []string { return cells }}
 	for _, line := range lines {
 		var cells []string
@@ -190,9 +197,6 @@ func (r *reading) table(extra func(line []probeValue) string) table[[]string] {
 				cell = line[i].Value.String()
 			}
 			cells = append(cells, cell)
-		}
-		if extra != nil {
-			cells = append(cells, extra(line))
 		}
 		t.rows = append(t.rows, cells)
 	}

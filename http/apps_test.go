@@ -184,6 +184,21 @@ func TestRelease(t *testing.T) {
 	}
 }
 
+// TestPartOfStructure checks that a client can ask for the units that a shell may complete.
+func TestPartOfStructure(t *testing.T) {
+	w := ask(t, one(), root, "GET", "/apps/mmul/sir?prefix=one:f&most=5", "")
+	expect(t, w, 200, `<unit id="one:f"`)
+	if tag := w.Header().Get("ETag"); tag != "" {
+		t.Errorf("a part has the tag %s of the whole", tag)
+	}
+	if w := ask(t, one(), root, "GET", "/apps/mmul/sir?prefix=one:x", ""); w.Code != 200 || strings.Contains(w.Body.String(), "<unit") {
+		t.Errorf("no unit fits: %d %s", w.Code, w.Body)
+	}
+	for _, bad := range []string{"0", "-1", "1001", "x"} {
+		expect(t, ask(t, one(), root, "GET", "/apps/mmul/sir?most="+bad, ""), 400, "no number of units")
+	}
+}
+
 func TestStructure(t *testing.T) {
 	w := ask(t, one(), root, "GET", "/apps/mmul/sir", "")
 	expect(t, w, 200, `<unit id="one:f"`)

@@ -35,7 +35,7 @@ func Routes() []Route {
 		{Method: http.MethodPost, Pattern: "/apps/{app}/continue", Role: Control, handle: (*Server).continueApp,
 			Doc: "continue the programs that were started paused"},
 		{Method: http.MethodGet, Pattern: "/apps/{app}/sir", Role: Read, Documents: true, handle: (*Server).getStructure,
-			Doc: "the structure of the running programs (ETag)"},
+			Doc: "the structure of the running programs (ETag); ?prefix=ID&most=N returns only the units whose ids begin with it, at most N"},
 
 		{Method: http.MethodGet, Pattern: "/probes", Role: Read, handle: (*Server).listProbes,
 			Doc: "the probes: state, placement, cost, OMIS requests"},

@@ -1,10 +1,12 @@
 package gateway
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mirador/mir"
@@ -19,11 +21,48 @@ func (h *documentHandlers) getStructure(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	most, err := mostUnits(x.r)
+	if err != nil {
+		return err
+	}
 	structure, tag, err := h.backend.Structure(x.r.Context(), app.Name, nil, h.configured)
 	if err != nil {
 		return err
 	}
+	if most > 0 {
+		return sendPart(x, structure.WithPrefix(x.r.URL.Query().Get("prefix"), most))
+	}
 	return sendStructure(x, structure, tag)
+}
+
+// mostUnits returns how many units a request for a part of a structure asks for; 0: it asks for the
+// whole.
+func mostUnits(r *http.Request) (int, error) {
+	const most = 1000
+	query := r.URL.Query()
+	if !query.Has("prefix") && !query.Has("most") {
+		return 0, nil
+	}
+	text := query.Get("most")
+	if text == "" {
+		return most, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		return 0, NewFault(http.StatusBadRequest, fmt.Sprintf("%q is no number of units: most is from 1 to %d", text, most))
+	}
+	return n, nil
+}
+
+// sendPart answers with a part of a structure, which has no entity tag.
+func sendPart(x *exchange, part *sir.Structure) error {
+	out := takeBuffer()
+	defer giveBuffer(out)
+	if err := sir.Encode(out, part); err != nil {
+		return err
+	}
+	send(x, http.StatusOK, typeXML, out.Bytes())
+	return nil
 }
 
 // answerStructure answers a sirreq (MIR 2).

@@ -5,6 +5,25 @@ import (
 	"testing"
 )
 
+func TestWithPrefix(t *testing.T) {
+	s := &Structure{Programs: []Program{
+		{Path: "/bin/a", Regions: []Region{{ID: "a:f", Regions: []Region{{ID: "a:f.1"}}}, {ID: "a:g"}}}, {Path: "/bin/b", Regions: []Region{{ID: "b:f"}}},
+	}}
+	for _, c := range []struct {
+		prefix string
+		most   int
+		want   [2]int
+	}{{"", 9, [2]int{3, 1}}, {"a:f", 9, [2]int{2, 0}}, {"a:f", 1, [2]int{1, 0}}, {"b", 1, [2]int{0, 1}}, {"", 3, [2]int{3, 0}}, {"x", 1, [2]int{}}} {
+		part := s.WithPrefix(c.prefix, c.most)
+		if got := [2]int{len(part.Programs[0].Regions), len(part.Programs[1].Regions)}; got != c.want || part.Programs[1].Path != "/bin/b" {
+			t.Errorf("%q, at most %d: %d regions, want %d", c.prefix, c.most, got, c.want)
+		}
+	}
+	if r := s.WithPrefix("a:f", 1).Programs[0].Regions[0]; r.Regions != nil || s.Programs[0].Regions[0].Regions == nil {
+		t.Error("the region has regions inside it, or has lost them")
+	}
+}
+
 func TestIndex(t *testing.T) {
 	p := &Program{Regions: []Region{
 		{ID: "a:f", Name: "f", Symbol: "f"}, {ID: "a:_Z1fi", Name: "f", Symbol: "_Z1fi"}, {ID: "a:g", Name: "g", Symbol: "g", Regions: []Region{{ID: "a:g.1", Name: "loop"}}},

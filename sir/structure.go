@@ -3,7 +3,10 @@
 // from ELF and DWARF; mir/translate finds regions in it, and asks a Locator for their places.
 package sir
 
-import "iter"
+import (
+	"iter"
+	"strings"
+)
 
 // Structure has the structure of a set of programs.
 type Structure struct {
@@ -61,4 +64,26 @@ type Locator interface {
 	// Exits returns the addresses at which an execution of the region ends. A region that is
 	// never left has none.
 	Exits(*Region) ([]uint64, error)
+}
+
+// WithPrefix returns all programs, with the regions whose ids begin with a prefix, without the
+// regions inside them. It returns at most most regions.
+func (s *Structure) WithPrefix(prefix string, most int) *Structure {
+	part := &Structure{Programs: make([]Program, len(s.Programs))}
+	for i := range s.Programs {
+		p := &s.Programs[i]
+		part.Programs[i] = Program{Path: p.Path, BuildID: p.BuildID}
+		for r := range p.All() {
+			if most == 0 {
+				break
+			}
+			if strings.HasPrefix(r.ID, prefix) {
+				alone := *r
+				alone.Regions = nil
+				part.Programs[i].Regions = append(part.Programs[i].Regions, alone)
+				most--
+			}
+		}
+	}
+	return part
 }

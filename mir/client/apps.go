@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 
 	"mirador/mir/api"
 	"mirador/mir/translate"
@@ -66,6 +68,24 @@ func (c *Client) Release(ctx context.Context, app string, kill bool) error {
 // Catalog returns the metrics that a request may name.
 func (c *Client) Catalog(ctx context.Context) (metrics []Metric, err error) {
 	return metrics, c.JSON(ctx, Request{Method: http.MethodGet, Path: "/catalog"}, &metrics)
+}
+
+// FindMetric returns the row of the catalog for a metric of a request, which may name its name
+// space and a system call: linux:SYSCALL_COUNT:read.
+func FindMetric(catalog []Metric, name string) (m Metric, ok bool) {
+	inSpace := func(space string) func(Metric) bool { return func(m Metric) bool { return m.Space == space } }
+	space, rest, found := strings.Cut(name, ":")
+	if !found || !slices.ContainsFunc(catalog, inSpace(space)) {
+		space, rest = "", name
+	}
+	base, _, _ := strings.Cut(rest, ":")
+	i := slices.IndexFunc(catalog, func(m Metric) bool {
+		return (space == "" || m.Space == space) && (m.Name == rest || m.Name == base)
+	})
+	if i < 0 {
+		return m, false
+	}
+	return catalog[i], true
 }
 
 // Probes describes the probes of all applications of this user.

@@ -192,8 +192,23 @@ func TestDocuments(t *testing.T) {
 	if answer, err := c.Post(ctx, "", &mir.InstrRequest{Measuring: &mir.Measuring{Interval: &interval}}); answer != nil || err != nil {
 		t.Errorf("defaults are answered by %+v, %v", answer, err)
 	}
-	if units, err := c.Units(ctx); err != nil || units["WC_TIME"] != "ms" || units["COUNT"] != "1" {
-		t.Errorf("the units are %v, %v", units, err)
+	part, err := c.FindUnits(ctx, "", "mmul:d", 10)
+	if err != nil || len(part.Programs[0].Regions) != 1 {
+		t.Errorf("the part of the structure is %+v, %v", part, err)
+	}
+	if part, err = c.FindUnits(ctx, "", "mmul:x", 10); err != nil || len(part.Programs) != 1 || len(part.Programs[0].Regions) != 0 {
+		t.Errorf("the empty part of the structure is %+v, %v", part, err)
+	}
+	catalog, err := c.Catalog(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, unit := range map[string]string{
+		"WC_TIME": "ms", "mir:COUNT": "1", "SYSCALL_TIME:read": "ms", "linux:SYSCALL_TIME:read": "ms", "mir:SYSCALL_TIME": "", "NONE": "",
+	} {
+		if m, ok := client.FindMetric(catalog, name); m.Unit != unit || ok != (unit != "") {
+			t.Errorf("%s is %+v, %v", name, m, ok)
+		}
 	}
 }
 

@@ -6,7 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
+	"net/url"
+	"strconv"
 
 	"mirador/mir"
 	"mirador/sir"
@@ -85,6 +86,16 @@ func (c *Client) Explain(ctx context.Context, app string, document mir.Document)
 
 // Structure returns the structure of an application's programs: the units that a request can name.
 func (c *Client) Structure(ctx context.Context, app string) (*sir.Structure, error) {
+	return c.structure(ctx, app, nil)
+}
+
+// FindUnits returns a part of the structure: all programs, with the units whose ids begin with a
+// prefix, at most most of them. Use it for programs with many units.
+func (c *Client) FindUnits(ctx context.Context, app, prefix string, most int) (*sir.Structure, error) {
+	return c.structure(ctx, app, url.Values{"prefix": {prefix}, "most": {strconv.Itoa(most)}})
+}
+
+func (c *Client) structure(ctx context.Context, app string, query url.Values) (*sir.Structure, error) {
 	if app == "" {
 		only, err := c.onlyApp(ctx)
 		if err != nil {
@@ -92,7 +103,11 @@ func (c *Client) Structure(ctx context.Context, app string) (*sir.Structure, err
 		}
 		app = only
 	}
-	reply, err := c.Do(ctx, Request{Method: http.MethodGet, Path: appPath(app) + "/sir"})
+	path := appPath(app) + "/sir"
+	if query != nil {
+		path += "?" + query.Encode()
+	}
+	reply, err := c.Do(ctx, Request{Method: http.MethodGet, Path: path})
 	if err == nil {
 		err = reply.Err()
 	}
@@ -117,18 +132,4 @@ func (c *Client) onlyApp(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return apps[0].Name, nil
-}
-
-// Units returns the units of metrics, such as "ms", by their names. The unit of a plain number is
-// "1". SYSCALL_COUNT:read has the unit of SYSCALL_COUNT.
-func (c *Client) Units(ctx context.Context) (map[string]string, error) {
-	catalog, err := c.Catalog(ctx)
-	if err != nil {
-		return nil, err
-	}
-	units := make(map[string]string, len(catalog))
-	for m := range slices.Values(catalog) {
-		units[m.Name] = m.Unit
-	}
-	return units, nil
 }
