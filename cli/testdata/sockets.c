@@ -1,6 +1,8 @@
 // sockets makes system calls on sockets, pipes and files. It reads lines "call kind n" on
 // standard input, makes n calls, and answers each line with the time that they took by its own
-// clocks, in nanoseconds: CLOCK_MONOTONIC, and the CPU time of its thread.
+// clocks, in nanoseconds: CLOCK_MONOTONIC, and the CPU time of its thread, and with the sum of the
+// results of calls that did not fail. The calls connect and end need no kind: connect makes a
+// connection and accepts it; end shuts it down and closes it, and only that is timed.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -26,17 +28,39 @@ static long now(clockid_t clock) {
 	return t.tv_sec * 1000000000L + t.tv_nsec;
 }
 
+static long wall, cpu; // what timed calls took
+
+static void begin(void) { wall -= now(CLOCK_MONOTONIC), cpu -= now(CLOCK_THREAD_CPUTIME_ID); }
+static void end(void) { cpu += now(CLOCK_THREAD_CPUTIME_ID), wall += now(CLOCK_MONOTONIC); }
+
 // tcp connects two TCP sockets.
-static void tcp(int fds[2]) {
+static void tcp(int fds[2], int timed) {
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t size = sizeof a;
 	int l = socket(AF_INET, SOCK_STREAM, 0);
 	check(bind(l, (void *)&a, sizeof a) || listen(l, 1) || getsockname(l, (void *)&a, &size), "listen");
 	fds[1] = socket(AF_INET, SOCK_STREAM, 0);
+	if (timed)
+		begin();
 	check(connect(fds[1], (void *)&a, sizeof a), "connect");
 	fds[0] = accept(l, 0, 0);
+	if (timed)
+		end();
 	check(fds[0] < 0, "accept");
 	close(l);
+}
+
+// connections makes n connections, and ends them.
+static void connections(int n, int timed, int timedEnd) {
+	for (int i = 0; i < n; i++) {
+		int fds[2];
+		tcp(fds, timed);
+		if (timedEnd)
+			begin();
+		shutdown(fds[0], SHUT_RDWR), close(fds[0]), close(fds[1]);
+		if (timedEnd)
+			end();
+	}
 }
 
 // limit bounds the time that calls wait, to 50 ms.
@@ -65,7 +89,7 @@ int main(void) {
 	int ends[4][2], full[2]; // the end to read and the end to write
 	const char *kinds[] = {"tcp", "unix", "pipe", "file"};
 	FILE *file = tmpfile(), *same;
-	tcp(ends[0]);
+	tcp(ends[0], 0);
 	check(socketpair(AF_UNIX, SOCK_STREAM, 0, ends[1]), "socketpair");
 	check(pipe(ends[2]), "pipe");
 	check(!file, "tmpfile");
@@ -86,11 +110,20 @@ int main(void) {
 		for (int i = 0; i < 4; i++)
 			if (!strcmp(kind, kinds[i]))
 				in = ends[i][0], out = ends[i][1], waits = 0;
-		long wall = now(CLOCK_MONOTONIC), cpu = now(CLOCK_THREAD_CPUTIME_ID);
-		for (int i = 0; i < n; i++)
-			check((make(call, in, out) == sizeof bytes) == waits, call);
-		cpu = now(CLOCK_THREAD_CPUTIME_ID) - cpu, wall = now(CLOCK_MONOTONIC) - wall;
-		printf("%ld %ld\n", wall, cpu);
+		long sum = 0;
+		wall = cpu = 0;
+		if (!strcmp(call, "connect") || !strcmp(call, "end")) {
+			connections(n, !strcmp(call, "connect"), !strcmp(call, "end"));
+		} else {
+			begin();
+			for (int i = 0; i < n; i++) {
+				long done = make(call, in, out);
+				check((done == sizeof bytes) == waits, call);
+				sum += done > 0 ? done : 0;
+			}
+			end();
+		}
+		printf("%ld %ld %ld\n", wall, cpu, sum);
 		fflush(stdout);
 	}
 }

@@ -26,6 +26,20 @@ func netCalls(service string, always, onSockets []string) []event {
 func netMetrics() []Metric {
 	return []Metric{
 		{
+			Name: "NET_BLOCKED_RECV", Unit: "ms", Kind: "counter", Entities: allEntities, source: betweenEvents, clock: "waiting",
+			Doc:      "Total time that threads were not ready within system calls that receive: a call returns when the first bytes are there, unless it asks for more (MSG_WAITALL). Waiting in poll, select and epoll_wait is not included.",
+			Measured: "pa_timer_start and pa_timer_stop of a timer with the clock waiting, at the beginning and end of the system calls of NET_RECV",
+			begin:    netCalls(started, receiving, receivingHere),
+			end:      systemCalls(ended, slices.Concat(receiving, receivingHere)...),
+		},
+		{
+			Name: "NET_BLOCKED_SEND", Unit: "ms", Kind: "counter", Entities: allEntities, source: betweenEvents, clock: "waiting",
+			Doc:      "Total time that threads were not ready within system calls that send, because there was no room for what they send.",
+			Measured: "pa_timer_start and pa_timer_stop of a timer with the clock waiting, at the beginning and end of the system calls of NET_SEND",
+			begin:    netCalls(started, sending, sendingHere),
+			end:      systemCalls(ended, slices.Concat(sending, sendingHere)...),
+		},
+		{
 			Name: "NET_BYTES_RECV", Unit: "B", Kind: "counter", Entities: allEntities, source: fromEvents, amount: true,
 			Doc:      "Number of bytes received through sockets. Messages of recvmmsg are not included, because the kernel returns their number, not their bytes.",
 			Measured: "pa_counter_add_amount of the results of recvfrom and recvmsg, and of read and readv on sockets",

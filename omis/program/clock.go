@@ -25,6 +25,7 @@ const (
 	ClockUser        // processor time in the program, in nanoseconds; the kernel adds to it at its ticks
 	ClockSystem      // processor time in the kernel, as ClockUser
 	ClockQueued      // time for which the thread was ready and waited for a processor, in nanoseconds
+	ClockWaiting     // time for which the thread was not ready, in nanoseconds
 
 	Clocks = iota // the size of an array indexed by Clock
 )

@@ -312,12 +312,12 @@ func clocks() map[string]program.Clock {
 		"ordered": program.ClockOrdered, "fast": program.ClockFast, "cpu": program.ClockCPU,
 		"minor-faults": program.ClockMinorFaults, "major-faults": program.ClockMajorFaults,
 		"voluntary-switches": program.ClockVoluntary, "involuntary-switches": program.ClockInvoluntary,
-		"user": program.ClockUser, "system": program.ClockSystem, "queued": program.ClockQueued,
+		"user": program.ClockUser, "system": program.ClockSystem, "queued": program.ClockQueued, "waiting": program.ClockWaiting,
 	}
 }
 
 // taskClocks describes the clocks that are numbers of the kernel (program.Clock.IsOfTask).
-const taskClocks = "minor-faults and major-faults (page faults without and with a wait for a disk), voluntary-switches and involuntary-switches (how often it gave up or lost its processor), user and system (CPU time, to which the kernel adds at its ticks) and queued (time for which it was ready and waited for a processor)"
+const taskClocks = "minor-faults and major-faults (page faults without and with a wait for a disk), voluntary-switches and involuntary-switches (how often it gave up or lost its processor), user and system (CPU time, to which the kernel adds at its ticks), queued (time for which it was ready and waited for a processor) and waiting (time for which it was not ready)"
 
 // clockOf returns the clock that a parameter selects.
 func clockOf(v omis.Value) (program.Clock, error) {

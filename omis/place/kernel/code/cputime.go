@@ -85,7 +85,7 @@ const (
 	stackNow   = -128
 	stackQueue = -136 // the run queue of the processor; it does not change while a program runs
 	stackApart = -144 // the smallest difference of clock and clock_task that was seen
-	stackWhole = -152 // sum_exec_runtime - exec_start + monotonic clock, 0 if it could not be read
+	stackWhole = -152 // sum_exec_runtime - exec_start + monotonic clock, or for waiting the difference alone; 0 if it could not be read
 )
 
 const (
@@ -110,6 +110,36 @@ func (c *cpuClock) find() asm.Instructions {
 // read puts the CPU time of the current thread into R0, or 0 if it cannot be read. Its labels begin with
 // name.
 func (c *cpuClock) read(name string) asm.Instructions {
+	code := c.attempt(name, c.whole)
+	return append(code,
+		asm.Sub.Reg(asm.R5, asm.R1).WithSymbol(name+"sure"),
+		asm.LoadImm(asm.R0, cpuBegin, asm.DWord),
+		asm.Add.Reg(asm.R0, asm.R5),
+		asm.Mov.Imm(asm.R1, 0).WithSymbol(name+"none"))
+}
+
+// waiting puts the time for which the current thread was not ready into R0, with an unknown beginning, or 0 if
+// it cannot be read. queued is the offset of the time for which it was ready without running. When a thread
+// gets a processor, the kernel sets exec_start to now; while it runs, the kernel adds the same to exec_start
+// and sum_exec_runtime. So their difference grows by the time for which the thread does not run.
+func (c *cpuClock) waiting(name string, queued int16) asm.Instructions {
+	code := c.attempt(name, c.idle)
+	return append(code,
+		asm.Add.Reg(asm.R5, asm.R1).WithSymbol(name+"sure"),
+		asm.StoreMem(asm.RFP, stackWhole, asm.R5, asm.DWord),
+		asm.FnGetCurrentTaskBtf.Call(),
+		asm.LoadMem(asm.R5, asm.R0, queued, asm.DWord),
+		asm.LoadImm(asm.R0, cpuBegin, asm.DWord),
+		asm.Sub.Reg(asm.R0, asm.R5),
+		asm.LoadMem(asm.R5, asm.RFP, stackWhole, asm.DWord),
+		asm.Add.Reg(asm.R0, asm.R5),
+		asm.Mov.Imm(asm.R1, 0).WithSymbol(name+"none"))
+}
+
+// attempt tries several times to put a part of the result into R5 and the difference of the clocks into R1,
+// and jumps to sure; if it is not sure, it continues with the best values. If it has none, it puts 0 into R0
+// and jumps to none.
+func (c *cpuClock) attempt(name string, part func(next string) asm.Instructions) asm.Instructions {
 	code := asm.Instructions{
 		asm.Mov.Imm(asm.R1, -1),
 		asm.StoreMem(asm.RFP, stackApart, asm.R1, asm.DWord),
@@ -117,32 +147,19 @@ func (c *cpuClock) read(name string) asm.Instructions {
 		asm.StoreMem(asm.RFP, stackWhole, asm.R1, asm.DWord),
 	}
 	for i := range cpuTries {
-		code = append(code, c.try(fmt.Sprint(name, "try", i), name+"sure")...)
+		code = append(code, c.try(fmt.Sprint(name, "try", i), name+"sure", part)...)
 	}
 	return append(code,
 		asm.Mov.Imm(asm.R0, 0),
 		asm.LoadMem(asm.R5, asm.RFP, stackWhole, asm.DWord),
 		asm.JEq.Imm(asm.R5, 0, name+"none"),
-		asm.LoadMem(asm.R1, asm.RFP, stackApart, asm.DWord),
-		asm.Sub.Reg(asm.R5, asm.R1).WithSymbol(name+"sure"),
-		asm.LoadImm(asm.R0, cpuBegin, asm.DWord),
-		asm.Add.Reg(asm.R0, asm.R5),
-		asm.Mov.Imm(asm.R1, 0).WithSymbol(name+"none"))
+		asm.LoadMem(asm.R1, asm.RFP, stackApart, asm.DWord))
 }
 
-// try reads the CPU time once. If both parts are reliable, it jumps to sure, with the time in R5 and the
-// difference of the clocks in R1.
-//
-// The time in R5 is reliable if exec_start is the same before and after. It stays valid in later tries,
-// because what the kernel adds to sum_exec_runtime it also adds to exec_start.
-//
-// The difference in R1 is reliable if the run queue was not locked and clock_task is the same before and
-// after: a processor that changes the clocks holds the lock, and changes clock_task last. Most holders of
-// the lock do not change the clocks, so that a difference that was read while the lock was taken is
-// usually correct. After a holder has changed clock, and before it changes clock_task, the difference is
-// too large. So if the lock is taken in all tries, the program uses the smallest difference that it saw.
-func (c *cpuClock) try(name, sure string) asm.Instructions {
-	doubt, next := name+"doubt", name+"next"
+// whole puts sum_exec_runtime - exec_start + now into R5, or jumps to next if that is not reliable: exec_start
+// must be the same before and after. The value stays valid in later tries, because what the kernel adds to
+// sum_exec_runtime it also adds to exec_start.
+func (c *cpuClock) whole(next string) asm.Instructions {
 	return asm.Instructions{
 		asm.FnGetCurrentTaskBtf.Call(),
 		asm.LoadMem(asm.R1, asm.R0, c.noted, asm.DWord),
@@ -157,6 +174,32 @@ func (c *cpuClock) try(name, sure string) asm.Instructions {
 		asm.Sub.Reg(asm.R5, asm.R1),
 		asm.LoadMem(asm.R1, asm.RFP, stackNow, asm.DWord),
 		asm.Add.Reg(asm.R5, asm.R1),
+	}
+}
+
+// idle puts exec_start - sum_exec_runtime into R5, as whole does.
+func (c *cpuClock) idle(next string) asm.Instructions {
+	return asm.Instructions{
+		asm.FnGetCurrentTaskBtf.Call(),
+		asm.LoadMem(asm.R5, asm.R0, c.noted, asm.DWord),
+		asm.LoadMem(asm.R1, asm.R0, c.ran, asm.DWord),
+		asm.LoadMem(asm.R2, asm.R0, c.noted, asm.DWord),
+		asm.JNE.Reg(asm.R5, asm.R2, next),
+		asm.Sub.Reg(asm.R5, asm.R1),
+	}
+}
+
+// try reads both parts once. If both are reliable, it jumps to sure, with the part in R5 and the difference of
+// the clocks in R1.
+//
+// The difference in R1 is reliable if the run queue was not locked and clock_task is the same before and
+// after: a processor that changes the clocks holds the lock, and changes clock_task last. Most holders of
+// the lock do not change the clocks, so that a difference that was read while the lock was taken is
+// usually correct. After a holder has changed clock, and before it changes clock_task, the difference is
+// too large. So if the lock is taken in all tries, the program uses the smallest difference that it saw.
+func (c *cpuClock) try(name, sure string, part func(next string) asm.Instructions) asm.Instructions {
+	doubt, next := name+"doubt", name+"next"
+	return append(part(next),
 		asm.StoreMem(asm.RFP, stackWhole, asm.R5, asm.DWord),
 		asm.LoadMem(asm.R3, asm.RFP, stackQueue, asm.DWord),
 		asm.LoadMem(asm.R4, asm.R3, c.tasks, asm.DWord),
@@ -169,8 +212,7 @@ func (c *cpuClock) try(name, sure string) asm.Instructions {
 		asm.LoadMem(asm.R2, asm.RFP, stackApart, asm.DWord).WithSymbol(doubt),
 		asm.JGE.Reg(asm.R1, asm.R2, next),
 		asm.StoreMem(asm.RFP, stackApart, asm.R1, asm.DWord),
-		asm.Mov.Imm(asm.R1, 0).WithSymbol(next),
-	}
+		asm.Mov.Imm(asm.R1, 0).WithSymbol(next))
 }
 
 // CanTakeCPU reports why a program cannot read the CPU time at an event.
@@ -195,4 +237,9 @@ func clockOf(op program.Op) program.Clock {
 		return program.ClockOrdered
 	}
 	return op.Clock
+}
+
+// usesQueue reports whether a clock is read with the run queue of the processor.
+func usesQueue(clock program.Clock) bool {
+	return clock == program.ClockCPU || clock == program.ClockWaiting
 }

@@ -188,6 +188,12 @@ func length(clock program.Clock, name string) asm.Instructions {
 	unknown, later := name+"unknown", name+"later"
 	var code asm.Instructions
 	switch {
+	case clock == program.ClockWaiting:
+		code = asm.Instructions{
+			asm.LoadMem(asm.R1, asm.RFP, stackShown, asm.DWord),
+			asm.JEq.Imm(asm.R1, 0, unknown),
+			asm.JEq.Imm(asm.R2, 0, unknown),
+		}
 	case !clock.IsTime():
 		return asm.Instructions{
 			asm.LoadMem(asm.R1, asm.RFP, stackShown, asm.DWord),

@@ -35,7 +35,7 @@ func findTaskCounts(types *btf.Spec, task *btf.Struct) (list taskCounts) {
 		}
 	}
 	if at, err := within(types, task, "sched_info", "sched_info", "run_delay"); err == nil {
-		list[program.ClockQueued] = at
+		list[program.ClockQueued], list[program.ClockWaiting] = at, at // the waiting time is computed with it
 	}
 	return list
 }
@@ -45,12 +45,12 @@ func (l *Layout) CanRead(scheduling bool, p program.Program) error {
 	for _, op := range p {
 		switch {
 		case !op.Times():
-		case op.Do == program.OpTake && op.Clock.IsTime():
+		case op.Do == program.OpTake && (op.Clock.IsTime() || op.Clock == program.ClockWaiting):
 			return &program.Refusal{Why: "a time at an instant means nothing"}
 		case op.Clock.IsTime():
 		case scheduling:
 			return &program.Refusal{Why: "where a thread gets or loses its processor, programs in the kernel take the time, no other clock"}
-		case op.Clock.IsOfTask() && l.counts[op.Clock] == 0:
+		case op.Clock.IsOfTask() && l.counts[op.Clock] == 0, op.Clock == program.ClockWaiting && l.cpu.why != "":
 			return &program.Refusal{Why: "this kernel does not count that for a thread, or not where programs find it"}
 		}
 	}
@@ -74,6 +74,8 @@ func (a *assembler) shows(clock program.Clock, i int, name string) asm.Instructi
 	switch {
 	case clock.IsTime():
 		return nil
+	case clock == program.ClockWaiting:
+		return append(a.Layout.cpu.waiting(name+"waiting", a.Layout.counts[clock]), asm.StoreMem(asm.RFP, stackShown, asm.R0, asm.DWord))
 	case clock.IsOfTask():
 		return asm.Instructions{
 			asm.FnGetCurrentTaskBtf.Call(),

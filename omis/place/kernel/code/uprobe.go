@@ -71,7 +71,7 @@ func (t *Tables) AtUprobe(s *Shape) asm.Instructions {
 // hit reads the time for the ends of intervals and for records, as early as possible. The program runs
 // steps of all these shapes.
 func (a *assembler) hit(all ...*Shape) (code asm.Instructions) {
-	if slices.ContainsFunc(all, func(s *Shape) bool { return slices.Contains(s.Clocks, program.ClockCPU) }) {
+	if slices.ContainsFunc(all, func(s *Shape) bool { return slices.ContainsFunc(s.Clocks, usesQueue) }) {
 		code = a.Layout.cpu.find()
 	}
 	if slices.ContainsFunc(all, func(s *Shape) bool { return s.stops(program.ClockCPU) }) {
