@@ -15,21 +15,22 @@ import (
 // tokens of objects that it would create are numbered from 1; the real numbers are known only
 // afterwards.
 func (a *App) explain(plan *translate.Plan, activated bool) (*mir.Explain, error) {
-	h := imagined(plan)
+	h := plan.Imagined()
 	conditional := plan.Conditional(h)
 	for i := range conditional {
 		h.Requests = append(h.Requests, omis.Token(fmt.Sprintf("%s_%d", omis.ClassCSR, i+1)))
 	}
 	x := &mir.Explain{Matches: len(plan.Places)}
 	once(x, plan.Create())
-	for _, request := range conditional {
+	once(x, plan.Gains.Create(h))
+	for i, request := range conditional {
 		explained, err := a.tool.connected().Explain(request)
 		if err != nil {
 			return nil, failf(CannotBeDone, "%v", err)
 		}
 		p := explained.Placement
 		x.Requests = append(x.Requests, mir.ExplainedRequest{Text: request, Placement: p})
-		if plan.OnRegion() {
+		if i < len(plan.Places) {
 			x.Cost, x.Rough = p.Cost*float64(plan.HitsEach()), p.Rough()
 		}
 	}
@@ -92,24 +93,6 @@ func once(x *mir.Explain, request string) {
 	if request != "" {
 		x.Requests = append(x.Requests, mir.ExplainedRequest{Text: request})
 	}
-}
-
-// imagined returns the handles of a plan as a monitor without any objects would assign them.
-func imagined(plan *translate.Plan) (h translate.Handles) {
-	if plan.Counts() {
-		h.Counter = "pa_c_1"
-	}
-	if plan.Times() {
-		h.Timer = "pa_t_1"
-	}
-	if plan.TimesCPU() {
-		h.CPUTimer = "pa_t_1"
-		if plan.Times() {
-			h.CPUTimer = "pa_t_2"
-		}
-	}
-	h.Events = plan.Imagined()
-	return h
 }
 
 // explainControl returns what a control request would send for installed probes.

@@ -48,19 +48,35 @@ func newInstalled(plan *translate.Plan, h translate.Handles, r *mir.InstrRequest
 func asked(plan *translate.Plan) bool { return !plan.OnRegion() && len(plan.Functions) > 0 }
 
 func (a *App) makeObjects(ctx context.Context, plan *translate.Plan) (translate.Handles, error) {
-	create := plan.Create()
-	if create == "" {
-		return translate.Handles{}, nil
+	var h translate.Handles
+	var err error
+	if create := plan.Create(); create != "" {
+		var reply omis.Reply
+		if reply, err = a.tool.request(ctx, create); err != nil {
+			return h, err
+		}
+		h, err = plan.Bind(reply)
 	}
-	reply, err := a.tool.request(ctx, create)
-	if err != nil {
-		return translate.Handles{}, err
+	if err == nil {
+		err = a.makeGains(ctx, plan, &h)
 	}
-	h, err := plan.Bind(reply)
 	if err != nil {
 		a.clear(ctx, plan, h)
 	}
 	return h, err
+}
+
+// makeGains creates the timers whose clocks are other objects of the plan.
+func (a *App) makeGains(ctx context.Context, plan *translate.Plan, h *translate.Handles) error {
+	create := plan.Gains.Create(*h)
+	if create == "" {
+		return nil
+	}
+	reply, err := a.tool.request(ctx, create)
+	if err != nil {
+		return err
+	}
+	return plan.Gains.Bind(reply, h)
 }
 
 // watch defines a conditional request of a probe. The monitor sends no replies for successful

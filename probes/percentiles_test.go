@@ -22,7 +22,7 @@ func TestPercentilesRedefined(t *testing.T) {
 	a := h.attach("", 1)
 	h.post(a, spreadIt)
 	execute(p, 1)
-	if got := h.post(a, `<ctrlreq action="RESET"><probe id="probe-1"/><metric name="COUNT"/></ctrlreq>`); !strings.Contains(got, "percentiles 50 99.9: only times have them") {
+	if got := h.post(a, `<ctrlreq action="RESET"><probe id="probe-1"/><metric name="COUNT"/></ctrlreq>`); !strings.Contains(got, "percentiles 50 99.9: only what is measured at both ends") {
 		t.Errorf("answered %s", got)
 	}
 	h.post(a, `<ctrlreq action="RESET"><probe id="probe-1"/><metric name="COUNT"/><metric name="CPU_TIME"/></ctrlreq>`)

@@ -80,6 +80,9 @@ func (p *Probe) keep(h translate.Handles) (lost time.Time, err error) {
 	for i, object := range h.Events {
 		objects[fmt.Sprint("event", i+1)] = object
 	}
+	for i, object := range h.Gains {
+		objects[fmt.Sprint("gain", i+1)] = object
+	}
 	var errs []error
 	for what, object := range objects {
 		if object == "" {

@@ -21,7 +21,7 @@ func TestSampledProbeRedefined(t *testing.T) {
 	a := h.attach("", 1)
 	h.post(a, sampleIt)
 	execute(p, 1)
-	if got := h.post(a, `<ctrlreq action="RESET"><probe id="probe-1"/><metric name="COUNT"/></ctrlreq>`); !strings.Contains(got, "only times are sampled") {
+	if got := h.post(a, `<ctrlreq action="RESET"><probe id="probe-1"/><metric name="COUNT"/></ctrlreq>`); !strings.Contains(got, "only what is measured at both ends of an execution is sampled") {
 		t.Errorf("answered %s", got)
 	}
 	h.post(a, `<ctrlreq action="RESET"><probe id="probe-1"/><metric name="COUNT"/><metric name="WC_TIME"/></ctrlreq>`)

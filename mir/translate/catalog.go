@@ -15,7 +15,8 @@ type Metric struct {
 	Unit     string           `json:"unit" xml:"unit,attr"` // "1" for plain numbers
 	Kind     string           `json:"kind" xml:"kind,attr"` // "counter", "timer" or "gauge"
 	Entities []mir.EntityKind `json:"entities" xml:"entity"`
-	Region   bool             `json:"region" xml:"region,attr"`            // measured when a region is executed; otherwise independent of regions
+	Region   bool             `json:"region" xml:"region,attr"`            // it can be measured on a region
+	Alone    bool             `json:"alone" xml:"alone,attr"`              // it can be measured without a region
 	Doc      string           `json:"what" xml:"what"`                     // what it measures
 	Measured string           `json:"how" xml:"how"`                       // how it is measured
 	Cost     string           `json:"cost,omitempty" xml:"cost,omitempty"` // placement and rough figure
@@ -30,6 +31,7 @@ type Metric struct {
 	byCall bool    // exists for each system call, as NAME:CALL
 	clock  string  // clock of the timer of betweenEvents; "": wall clock time
 	info   info    // components of fromInfo
+	task   string  // on a region: clock of a timer that shows what the kernel counts for the thread
 }
 
 // source tells which service the values of a metric come from.
@@ -65,7 +67,9 @@ func Catalog() []Metric {
 // inSpace completes the rows of a name space.
 func inSpace(space string, list []Metric) []Metric {
 	for i := range list {
-		list[i].Space, list[i].Cost = space, list[i].cost()
+		m := &list[i]
+		own := m.source == fromCounter || m.times()
+		m.Space, m.Cost, m.Alone, m.Region = space, m.cost(), !own, own || m.gains()
 	}
 	return list
 }
@@ -79,7 +83,7 @@ func metric(name string, region bool) (found Metric, ok bool) {
 	for _, m := range Catalog() {
 		switch {
 		case space != "" && space != m.Space:
-		case m.Name == name && (!ok || m.Region == region):
+		case m.Name == name && (!ok || m.Alone != region):
 			found, ok = m, true
 		case particular && m.Name == base && m.byCall && isCallName(of):
 			return m.of(of), true

@@ -81,24 +81,11 @@ func (p *Plan) OnEvents() bool { return p.uses(fromEvents) || p.uses(betweenEven
 func (p *Plan) eventMetrics() []Metric {
 	var ms []Metric
 	for _, m := range p.Metrics {
-		if m.onEvents() {
+		if m.onEvents() && (m.task == "" || !p.Gains.has(m)) {
 			ms = append(ms, m)
 		}
 	}
 	return ms
-}
-
-// Imagined returns Handles.Events as a monitor would assign them if it had created no other
-// objects.
-func (p *Plan) Imagined() []omis.Token {
-	var tokens []omis.Token
-	last := make(map[string]int)
-	for _, m := range p.eventMetrics() {
-		class := m.object()[:len("pa_x")] // pa_c, pa_t
-		last[class]++
-		tokens = append(tokens, omis.Token(fmt.Sprint(class, "_", last[class])))
-	}
-	return tokens
 }
 
 // Objects returns the number of counters and timers that the plan needs for events.

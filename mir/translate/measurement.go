@@ -82,8 +82,9 @@ func (p *Plan) statistic(vs []Value, metric int, f mir.Function) mir.Tuple {
 // tuple returns a statistic with the ids of the instance. Its value is "" if it is not
 // available.
 func (p *Plan) tuple(i *Instance, s Stats, metric int, f mir.Function) mir.Tuple {
+	u := p.Metrics[metric].unit()
 	return mir.Tuple{
 		SiteID: i.Site, NodeID: i.Node, ProcessID: string(i.Process), ThreadID: string(i.Thread), Metric: metric,
-		Value: s.text(f, p.Metrics[metric].unit()), Sample: s.sample(), Spread: s.spread(p.Percent),
+		Value: s.text(f, u), Sample: s.sample(u), Spread: s.spread(p.Percent, u),
 	}
 }

@@ -17,6 +17,7 @@ type Plan struct {
 	OneIn     int64          // time one in so many executions; 0: all
 	Percent   []float64      // percentiles to report; none: keep only sums
 	Places    []Place        // addresses where the region is entered and left
+	Gains     Gains          // metrics that are measured as what they gain on the region
 
 	requested []mir.Entity
 	entities  []entity
@@ -28,6 +29,7 @@ type Handles struct {
 	Counter, Timer omis.Token   // "" if the plan needs none
 	CPUTimer       omis.Token   // "" if the plan needs none
 	Events         []omis.Token // objects of metrics that are measured at events, in the order of the request
+	Gains          []omis.Token // timers of metrics that are measured as what they gain on a region, in the order of the request
 	Requests       []omis.Token // the conditional requests, in the order of Plan.Conditional
 }
 
@@ -40,6 +42,7 @@ func Instrument(r *mir.InstrRequest, t *Targets) (*Plan, error) {
 	}
 	var errs Errors
 	p.Metrics, errs = metrics(r)
+	p.Gains = gainsOf(r, p.Metrics)
 	if len(errs) == 0 {
 		errs = append(p.sampling(r), p.spreading(r)...)
 	}
@@ -88,7 +91,7 @@ func metrics(r *mir.InstrRequest) ([]Metric, Errors) {
 // suits checks a metric against the region of a request.
 func (m Metric) suits(r *mir.InstrRequest, pos mir.Position) Errors {
 	switch {
-	case m.Region && r.Region == nil:
+	case !m.Alone && r.Region == nil:
 		return Errors{Errorf(CannotBeDone, pos, "%s is measured on a region: add a codeRegion", m.Name)}
 	case !m.Region && r.Region != nil:
 		return Errors{Errorf(CannotBeDone, pos, "%s is not measured on a region; GET /catalog shows the metrics that are", m.Name)}
@@ -116,8 +119,11 @@ func place(r *mir.InstrRequest) mir.Position {
 func (p *Plan) measurable(e *entity) Errors {
 	var errs Errors
 	for _, m := range p.Metrics {
-		if !m.supports(e.kind) {
+		switch {
+		case !m.supports(e.kind):
 			errs = append(errs, Errorf(CannotBeDone, e.pos, "%s is not measured for a %s", m.Name, e.kind))
+		case p.Gains.has(m) && e.kind == mir.Thread && e.thread != current:
+			errs = append(errs, Errorf(CannotBeDone, e.pos, "thread %q: on a region, %s is measured for the thread that executes the region: write \"?\"", e.thread, m.Name))
 		}
 	}
 	return errs
@@ -143,7 +149,7 @@ func (p *Plan) locate(c *mir.CodeRegion, t *Targets) Errors {
 	for _, s := range p.scopes {
 		within = append(within, s.process)
 	}
-	places, err := r.places(within, p.Times() || p.TimesCPU())
+	places, err := r.places(within, p.leaves())
 	if err != nil {
 		return Errors{Errorf(CannotBeDone, c.Pos, "%v", err)}
 	}
@@ -204,7 +210,8 @@ func (p *Plan) Outlived(gone []omis.Token) bool {
 func (p *Plan) Executions(vs []Value) int64 {
 	executed := make([]int64, len(p.Metrics))
 	for _, v := range vs {
-		if p.Metrics[v.Metric].source == fromCounter || p.Metrics[v.Metric].source == fromEvents {
+		m := p.Metrics[v.Metric]
+		if !p.Gains.has(m) && (m.source == fromCounter || m.source == fromEvents) {
 			executed[v.Metric] += int64(v.Stats.Last)
 		} else {
 			executed[v.Metric] += max(v.Stats.N, v.Stats.Sampled.Begun)

@@ -15,6 +15,7 @@ type reading struct {
 	timers  []row            // WC_TIME
 	cpu     []row            // CPU_TIME of a region
 	events  map[string][]row // by the name of a metric that is measured at events
+	gains   map[string][]row // by the name of a metric that is measured as what it gains on a region
 	procs   []row            // processes, with the components of procFields
 	threads []row            // live threads, with the components of threadFields
 
@@ -43,8 +44,8 @@ func (p *Plan) reading(reply omis.Reply, h Handles) (rd reading, err error) {
 	if h.Counter != "" {
 		take(&rd.counts, counterRows)
 	}
-	timed := func(into *[]row) {
-		if p.exact() {
+	timed := func(into *[]row, exact bool) {
+		if exact {
 			take(into, exactRows)
 		} else {
 			take(into, timerRows)
@@ -61,13 +62,16 @@ func (p *Plan) reading(reply omis.Reply, h Handles) (rd reading, err error) {
 		}
 	}
 	if h.Timer != "" {
-		timed(&rd.timers)
+		timed(&rd.timers, p.exact())
 	}
 	if h.CPUTimer != "" {
-		timed(&rd.cpu)
+		timed(&rd.cpu, p.exact())
 	}
 	rd.events = make(map[string][]row)
 	for _, m := range p.eventMetrics() {
+		if p.Gains.has(m) {
+			continue
+		}
 		var rows []row
 		if m.source == betweenEvents {
 			take(&rows, sumRows)
@@ -75,6 +79,12 @@ func (p *Plan) reading(reply omis.Reply, h Handles) (rd reading, err error) {
 			take(&rows, counterRows)
 		}
 		rd.events[m.Name] = rows
+	}
+	rd.gains = make(map[string][]row)
+	for _, m := range p.Gains.metrics {
+		var rows []row
+		timed(&rows, true)
+		rd.gains[m.Name] = rows
 	}
 	if rd.procFields = p.procFields(); rd.procFields != 0 {
 		take(&rd.procs, infoRows("proc_get_info", bits.OnesCount32(uint32(rd.procFields)), ofProcess))
@@ -168,6 +178,9 @@ func withMore(rows, more []row, add func(*Stats, Stats)) []row {
 
 // of returns the value of a metric for an instance of an entity.
 func (rd *reading) of(m Metric, i *Instance) Stats {
+	if rows, ok := rd.gains[m.Name]; ok {
+		return merged(rows, i)
+	}
 	switch m.source {
 	case fromCounter:
 		return counted(total(rd.counts, i, single(0)).Last)

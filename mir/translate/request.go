@@ -21,10 +21,10 @@ func (p *Plan) Create() string {
 		if p.Fast {
 			clock = "fast"
 		}
-		actions = append(actions, p.createTimer(clock))
+		actions = append(actions, createTimer(clock, p.OneIn, len(p.Percent) > 0))
 	}
 	if p.TimesCPU() {
-		actions = append(actions, p.createTimer("cpu"))
+		actions = append(actions, createTimer("cpu", p.OneIn, len(p.Percent) > 0))
 	}
 	for _, m := range p.eventMetrics() {
 		actions = append(actions, m.create())
@@ -69,7 +69,7 @@ func (p *Plan) Bind(reply omis.Reply) (h Handles, err error) {
 func (p *Plan) Conditional(h Handles) []string {
 	requests := make([]string, len(p.Places))
 	for i, place := range p.Places {
-		requests[i] = fmt.Sprintf("thread_reached_addr(%s,%#x) : %s", list(p.watched(place)), place.Addr, strings.Join(actions(h, place, p.counts(place)), " "))
+		requests[i] = fmt.Sprintf("thread_reached_addr(%s,%#x) : %s", list(p.watched(place)), place.Addr, strings.Join(p.actions(h, place), " "))
 	}
 	return append(requests, p.conditionalEvents(h)...)
 }
@@ -78,23 +78,19 @@ func (p *Plan) Conditional(h Handles) []string {
 // is entered, or, if only its end is measured, where it is left.
 func (p *Plan) counts(place Place) bool { return !place.Exit || p.Places[0].Exit }
 
-// actions returns the actions at a place. The timer starts last, so that it does not measure
-// the counting.
-func actions(h Handles, place Place, counts bool) []string {
+// actions returns the actions at a place. The timers of times start last and stop first, so that
+// they do not measure the other actions.
+func (p *Plan) actions(h Handles, place Place) []string {
 	var as []string
 	timers := slices.DeleteFunc([]omis.Token{h.CPUTimer, h.Timer}, func(t omis.Token) bool { return t == "" })
-	for _, t := range timers {
-		if place.Exit {
-			as = append(as, call("pa_timer_stop", t))
-		}
+	if place.Exit {
+		as = append(calls("pa_timer_stop", timers), p.Gains.stops(h)...)
 	}
-	if counts && h.Counter != "" {
+	if p.counts(place) && h.Counter != "" {
 		as = append(as, fmt.Sprintf("pa_counter_add([%s],1)", h.Counter))
 	}
-	for _, t := range timers {
-		if !place.Exit {
-			as = append(as, call("pa_timer_start", t))
-		}
+	if !place.Exit {
+		as = slices.Concat(as, p.Gains.begins(h), calls("pa_timer_start", timers))
 	}
 	return as
 }
@@ -147,8 +143,14 @@ func (p *Plan) Disable(h Handles) string {
 	return Disable(h.Requests)
 }
 
-// Reset returns the request that resets all values, "" if the monitor holds none.
-func (p *Plan) Reset(h Handles) string { return unconditional(p.each(h, "reset")) }
+// Reset returns the request that resets all values, "" if the monitor holds none. A clock goes on
+// if only differences of its values are measured.
+func (p *Plan) Reset(h Handles) string {
+	if p.Gains.ends == bothEnds {
+		h.Events = nil
+	}
+	return unconditional(p.each(h, "reset"))
+}
 
 // Remove returns the request that deletes everything that was created for the plan. It deletes
 // conditional requests before the objects that their actions use.
@@ -156,7 +158,7 @@ func (p *Plan) Remove(h Handles) string {
 	var as []string
 	if len(h.Requests) > 0 {
 		as = append(as, "csr_delete("+list(h.Requests)+")")
-		if h.Counter != "" || h.Timer != "" || h.CPUTimer != "" || len(h.Events) > 0 {
+		if h.Counter != "" || h.Timer != "" || h.CPUTimer != "" || len(h.Events)+len(h.Gains) > 0 {
 			as[0] += " ;"
 		}
 	}
@@ -238,14 +240,21 @@ func (p *Plan) each(h Handles, verb string) []string {
 		switch {
 		case t == "":
 		case verb == "read":
-			as = append(as, p.readTimer(t)...)
+			as = append(as, p.readTimer(t, p.exact())...)
 		default:
 			as = append(as, call("pa_timer_"+verb, t))
 		}
 	}
 	for i, m := range p.eventMetrics() {
-		if i < len(h.Events) {
+		if i < len(h.Events) && (verb != "read" || !p.Gains.has(m)) {
 			as = append(as, call(m.object()+"_"+verb, h.Events[i]))
+		}
+	}
+	for _, t := range h.Gains {
+		if verb == "read" {
+			as = append(as, p.readTimer(t, true)...)
+		} else {
+			as = append(as, call("pa_timer_"+verb, t))
 		}
 	}
 	return as

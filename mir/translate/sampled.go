@@ -54,16 +54,16 @@ func (s Stats) deviation() (v float64, ok bool) {
 }
 
 // sample returns the sample for the document, nil if all executions were timed.
-func (s Stats) sample() *mir.Sample {
+func (s Stats) sample(u unit) *mir.Sample {
 	if s.Sampled.Begun == 0 {
 		return nil
 	}
 	d := &mir.Sample{Count: s.Sampled.Begun, Timed: s.Sampled.Timed}
 	if s.Sampled.covered > 0 {
-		d.Sum = millisecond.rounded(s.Sampled.estimate())
+		d.Sum = u.rounded(s.Sampled.estimate())
 	}
 	if v, ok := s.deviation(); ok {
-		d.Error = millisecond.rounded(v)
+		d.Error = u.rounded(v)
 	}
 	return d
 }
@@ -71,22 +71,22 @@ func (s Stats) sample() *mir.Sample {
 // sampling refuses to sample anything but times of a region.
 func (p *Plan) sampling(r *mir.InstrRequest) Errors {
 	switch {
-	case r.OneIn == 0 || p.Times() || p.TimesCPU():
+	case r.OneIn == 0 || p.timesExecutions():
 		return nil
 	case r.Region == nil:
-		return Errors{Errorf(CannotBeDone, r.Metrics[0].Pos, "sample 1/%d: only times of a region are sampled, WC_TIME and CPU_TIME; without a region all is measured, leave \"sample\" out", r.OneIn)}
+		return Errors{Errorf(CannotBeDone, r.Metrics[0].Pos, "sample 1/%d: only executions of a region are sampled; without a region all is measured, leave \"sample\" out", r.OneIn)}
 	}
-	return Errors{Errorf(CannotBeDone, r.Metrics[0].Pos, "sample 1/%d: only times are sampled; add WC_TIME or CPU_TIME, or leave \"sample\" out: what is counted is counted each time", r.OneIn)}
+	return Errors{Errorf(CannotBeDone, r.Metrics[0].Pos, "sample 1/%d: only what is measured at both ends of an execution is sampled; add another metric, such as WC_TIME, or leave \"sample\" out: what is counted is counted each time", r.OneIn)}
 }
 
 // createTimer returns the action that creates a timer with a clock, "" for the default one.
-func (p *Plan) createTimer(clock string) string {
+func createTimer(clock string, oneIn int64, spread bool) string {
 	named := cmp.Or(clock, "ordered")
 	switch {
-	case len(p.Percent) > 0:
-		return fmt.Sprintf(`pa_timer_create4(%q,%d,"histogram")`, named, max(p.OneIn, 1))
-	case p.OneIn > 0:
-		return fmt.Sprintf("pa_timer_create3(%q,%d)", named, p.OneIn)
+	case spread:
+		return fmt.Sprintf(`pa_timer_create4(%q,%d,"histogram")`, named, max(oneIn, 1))
+	case oneIn > 0:
+		return fmt.Sprintf("pa_timer_create3(%q,%d)", named, oneIn)
 	case clock == "":
 		return "pa_timer_create()"
 	}
@@ -95,9 +95,9 @@ func (p *Plan) createTimer(clock string) string {
 
 // readTimer returns the actions that read a timer by threads: also the estimates if it
 // samples, and the histogram if percentiles are requested.
-func (p *Plan) readTimer(t omis.Token) []string {
+func (p *Plan) readTimer(t omis.Token, exact bool) []string {
 	as := []string{call("pa_timer_read", t)}
-	if p.exact() {
+	if exact {
 		as[0] = fmt.Sprintf("pa_timer_exact([%s],0)", t)
 	}
 	if p.OneIn > 0 {

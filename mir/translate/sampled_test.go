@@ -63,7 +63,7 @@ func TestEstimatesOfUntimedThreads(t *testing.T) {
 	if sum := alone.text(mir.Sum, millisecond); sum != "" {
 		t.Errorf("the sum without a timed execution is %q", sum)
 	}
-	if d := alone.sample(); *d != (mir.Sample{Count: 3}) {
+	if d := alone.sample(millisecond); *d != (mir.Sample{Count: 3}) {
 		t.Errorf("%+v", d)
 	}
 }
@@ -75,7 +75,7 @@ func TestStandardErrorIsUnknown(t *testing.T) {
 		want  string
 	}{{1, 1, "0"}, {5, 1, "0"}, {10, 10, ""}} {
 		s := sampleOf(make([]uint64, c.timed), c.oneIn)
-		if got := s.sample().Error; got != c.want {
+		if got := s.sample(millisecond).Error; got != c.want {
 			t.Errorf("one in %d of %d: the error is %q", c.oneIn, c.timed, got)
 		}
 	}

@@ -24,14 +24,14 @@ func joined(a, b program.Distribution) program.Distribution {
 }
 
 // spread returns the requested percentiles, nil if none are requested or there are no times.
-func (s Stats) spread(percent []float64) *mir.Spread {
+func (s Stats) spread(percent []float64, u unit) *mir.Spread {
 	if len(percent) == 0 || s.Spread.Count() == 0 {
 		return nil
 	}
 	spread := &mir.Spread{Percentiles: make([]mir.Percentile, len(percent))}
 	for i, p := range percent {
 		middle, half := between(s.Spread.Percentile(p))
-		spread.Percentiles[i] = mir.Percentile{Of: p, Value: millisecond.exact(program.Uint128{Lo: middle}), Error: millisecond.exact(program.Uint128{Lo: half})}
+		spread.Percentiles[i] = mir.Percentile{Of: p, Value: u.exact(program.Uint128{Lo: middle}), Error: u.exact(program.Uint128{Lo: half})}
 	}
 	return spread
 }
@@ -46,12 +46,12 @@ func between(least, most uint64) (middle, half uint64) {
 // spreading refuses percentiles of anything but times of a region.
 func (p *Plan) spreading(r *mir.InstrRequest) Errors {
 	switch {
-	case len(p.Percent) == 0 || p.Times() || p.TimesCPU():
+	case len(p.Percent) == 0 || p.timesExecutions():
 		return nil
 	case r.Region == nil:
-		return Errors{Errorf(CannotBeDone, r.Metrics[0].Pos, "percentiles %s: only times of a region have them, WC_TIME and CPU_TIME; without a region sums are kept, leave \"percentiles\" out", inWords(p.Percent))}
+		return Errors{Errorf(CannotBeDone, r.Metrics[0].Pos, "percentiles %s: only executions of a region have them; without a region sums are kept, leave \"percentiles\" out", inWords(p.Percent))}
 	}
-	return Errors{Errorf(CannotBeDone, r.Metrics[0].Pos, "percentiles %s: only times have them; add WC_TIME or CPU_TIME, or leave \"percentiles\" out", inWords(p.Percent))}
+	return Errors{Errorf(CannotBeDone, r.Metrics[0].Pos, "percentiles %s: only what is measured at both ends of an execution has them; add another metric, such as WC_TIME, or leave \"percentiles\" out", inWords(p.Percent))}
 }
 
 // inWords formats percentages as in the request.

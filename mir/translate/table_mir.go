@@ -29,7 +29,7 @@ func mirMetrics() []Metric {
 			begin:    []event{{service: "thread_has_blocked"}}, end: []event{{service: "thread_has_been_unblocked"}},
 		},
 		Metric{
-			Name: "COUNT", Unit: "1", Kind: "counter", Region: true, Entities: allEntities, source: fromCounter,
+			Name: "COUNT", Unit: "1", Kind: "counter", Entities: allEntities, source: fromCounter,
 			Doc:      "How often the region was executed since the probe was activated or reset.",
 			Measured: "pa_counter_add at the region's entry",
 		},
@@ -40,7 +40,7 @@ func mirMetrics() []Metric {
 			Measured: "proc_get_info, thread_get_info: read from /proc, without stopping anything",
 		},
 		Metric{
-			Name: "CPU_TIME", Unit: "ms", Kind: "timer", Region: true, Entities: allEntities, source: fromCPUTimer,
+			Name: "CPU_TIME", Unit: "ms", Kind: "timer", Entities: allEntities, source: fromCPUTimer,
 			Doc:      "CPU time of the thread from entering the region to leaving it, user and system, for the last execution, as for WC_TIME.",
 			Measured: "pa_timer_start and pa_timer_stop as for WC_TIME, with a timer of the clock cpu: in the kernel, or while the thread is held",
 		},
@@ -50,7 +50,7 @@ func mirMetrics() []Metric {
 			Measured: "thread_get_info: read from /proc, without stopping anything",
 		},
 		Metric{
-			Name: "WC_TIME", Unit: "ms", Kind: "timer", Region: true, Entities: allEntities, source: fromTimer,
+			Name: "WC_TIME", Unit: "ms", Kind: "timer", Entities: allEntities, source: fromTimer,
 			Doc:      "Wall clock time from entering the region to leaving it, for the last execution. For processes and nodes, it is that of the thread that entered the region last.",
 			Measured: "pa_timer_start at the region's entry, pa_timer_stop at each of its exits",
 		},

@@ -43,6 +43,7 @@ func SuitsTimes(r *mir.InstrRequest) bool {
 			p.Metrics = append(p.Metrics, m)
 		}
 	}
+	p.Gains = gainsOf(r, p.Metrics)
 	return len(p.Metrics) < len(r.Metrics) || len(p.checkTimes(r)) == 0
 }
 
@@ -104,7 +105,7 @@ func (p *Plan) AtInstant(vs []Value, total bool) []Value {
 		s := &vs[i].Stats
 		switch v, ok := s.last(); {
 		case !ok:
-		case total && p.Metrics[vs[i].Metric].times():
+		case total && p.Gains.adds(p.Metrics[vs[i].Metric]):
 			*s = single(s.Sum.Lo)
 		default:
 			*s = single(v)

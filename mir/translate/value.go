@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"maps"
 	"slices"
 
 	"mirador/mir"
@@ -87,8 +88,10 @@ func (p *Plan) processes(e *entity, rd *reading) []Instance {
 			}
 		}
 	case current:
-		for _, r := range slices.Concat(rd.counts, rd.timers, rd.cpu) {
-			ids = append(ids, r.process)
+		for _, rows := range rd.ofRegion() {
+			for _, r := range rows {
+				ids = append(ids, r.process)
+			}
 		}
 	default:
 		ids = append(ids, omis.Token(e.process))
@@ -98,6 +101,11 @@ func (p *Plan) processes(e *entity, rd *reading) []Instance {
 		found = append(found, Instance{Site: e.site, Node: e.node, Process: id, level: mir.Process, within: id})
 	}
 	return found
+}
+
+// ofRegion returns the rows of threads that have executed the region.
+func (rd *reading) ofRegion() [][]row {
+	return slices.AppendSeq([][]row{rd.counts, rd.timers, rd.cpu}, maps.Values(rd.gains))
 }
 
 // placed reports whether the region is measured in a process.
@@ -115,7 +123,7 @@ func threads(e *entity, rd *reading) []Instance {
 		}
 		return []Instance{in}
 	}
-	rows := [][]row{rd.counts, rd.timers, rd.cpu}
+	rows := rd.ofRegion()
 	for _, of := range rd.events {
 		rows = append(rows, of)
 	}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"encoding/xml"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"mirador/omis/linux/subject"
+)
+
+// gains is a process of a program with a function that makes a known number of system calls.
+type gains struct {
+	t *testing.T
+	*subject.Subject
+}
+
+func startGains(t *testing.T) gains {
+	t.Helper()
+	g := gains{t, subject.Start(t, exec.Command(subject.Compile(t, "gains", "-O2", "-pthread", "../omis/place/testdata/gains.c")))}
+	g.Line() // it is ready
+	return g
+}
+
+// gain has a number of threads execute the function a number of times, with system calls and naps. The
+// function makes two more system calls.
+func (g gains) gain(threads, times, calls, naps int) {
+	g.t.Helper()
+	g.Tell("gain %d %d %d %d 0", threads, times, calls, naps)
+	g.Line()
+}
+
+// valuesOf returns the values in a measurement document, in their order.
+func valuesOf(t *testing.T, document string) (list []float64) {
+	t.Helper()
+	type element struct {
+		Value string    `xml:"value,attr"`
+		Inner []element `xml:"measurement"`
+	}
+	var all element
+	if err := xml.Unmarshal([]byte(document), &all); err != nil {
+		t.Fatal(err)
+	}
+	var walk func(element)
+	walk = func(e element) {
+		if e.Value != "" {
+			v, err := strconv.ParseFloat(e.Value, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, v)
+		}
+		for _, inner := range e.Inner {
+			walk(inner)
+		}
+	}
+	walk(all)
+	return list
+}
+
+// TestGainsOfKilledGateway checks that the metrics of a region, which are measured at its ends, are right while a
+// gateway runs, and go on when it is killed.
+func TestGainsOfKilledGateway(t *testing.T) {
+	s := startServe(t, os.Geteuid())
+	g := startGains(t)
+	s.must(t, "", "attach", "--app", "gains", strconv.Itoa(g.PID))
+	s.mir(t, "gains", `<instrreq activated="true" flush="true"><codeRegion from="gains:gain" to="gains:gain"/>
+		<metric name="COUNT"/><metric name="SYSCALL_COUNT"/><metric name="BLOCKED_COUNT"/><metric name="SYSCALL_TIME:clock_nanosleep"/>
+		<measuring><aggregate function="SUM"/><aggregate function="MAXIMUM"/></measuring></instrreq>`)
+	executions, calls, naps := 0.0, 0.0, 0.0
+	gain := func(threads, times, each, naptimes int) {
+		g.gain(threads, times, each, naptimes)
+		n := float64(threads * times)
+		executions, calls, naps = executions+n, calls+n*float64(each+naptimes+2), naps+n*float64(naptimes)
+	}
+	check := func(most float64) {
+		t.Helper()
+		v := valuesOf(t, s.mir(t, "gains", `<ctrlreq action="VALUE"><probe id="probe-1"/></ctrlreq>`))
+		if len(v) != 8 || v[0] != executions || v[2] != calls || v[3] != most || v[4] < naps || v[4] > naps+executions/2 || v[6] < naps*0.1 {
+			t.Errorf("%v, want %v executions, %v calls, at most %v in one, and %v waits of 0.1 ms", v, executions, calls, most, naps)
+		}
+	}
+	gain(3, 20, 7, 2)
+	check(11)
+	s.kill(t)
+	gain(2, 10, 30, 1)
+	s.await(t, s.begin(t))
+	check(33)
+	gain(1, 3, 50, 0)
+	check(52)
+	if got := wants(t, "--unix-socket", s.socket, "http://mirador/probes/probe-1"); !strings.Contains(got, `"placement": "kernel"`) {
+		t.Errorf("it is not measured in the kernel: %s", got)
+	}
+	s.mir(t, "gains", `<ctrlreq action="RESET"><probe id="probe-1"/></ctrlreq>`)
+	executions, calls, naps = 0, 0, 0
+	gain(1, 2, 1, 1)
+	check(4)
+	s.mir(t, "gains", `<ctrlreq action="REMOVE"><probe id="probe-1"/></ctrlreq>`)
+	gain(1, 2, 1, 1)
+}
+
+// TestValuesAtBeginning checks that with from alone the value at the beginning is measured.
+func TestValuesAtBeginning(t *testing.T) {
+	s := startServe(t, os.Geteuid())
+	g := startGains(t)
+	s.must(t, "", "attach", "--app", "gains", strconv.Itoa(g.PID))
+	for i, region := range []string{`from="gains:gain"`, `to="gains:gain"`} {
+		s.mir(t, "gains", fmt.Sprintf(`<instrreq activated="true" flush="true"><codeRegion %s/><metric name="SYSCALL_COUNT:getppid"/>
+			<measuring><aggregate function="MINIMUM"/><aggregate function="MAXIMUM"/></measuring></instrreq>`, region))
+		g.gain(1, 4, 5, 0)
+		v := valuesOf(t, s.mir(t, "gains", fmt.Sprintf(`<ctrlreq action="VALUE"><probe id="probe-%d"/></ctrlreq>`, i+1)))
+		if want := float64(5 * i); len(v) != 2 || v[0] != want || v[1] != want+15 {
+			t.Errorf("%s: %v, want from %v to %v", region, v, want, want+15)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package translate
+
+import (
+	"fmt"
+	"strings"
+
+	"mirador/mir"
+	"mirador/omis"
+)
+
+// A metric is measured at the beginning and at the end of a region, in the thread that executes the
+// region, and the value is the difference; with from or to alone it is the value at this
+// instant (MIR 4). So the plan has for such a metric a timer whose clock is the counter or the
+// timer of the metric's events, or a number that the kernel keeps of each thread. COUNT, WC_TIME
+// and CPU_TIME are metrics of regions by themselves.
+
+// ends says where a plan measures such metrics.
+type ends uint8
+
+const (
+	nowhere ends = iota // the plan has no region
+	bothEnds
+	atBeginning
+	atEnd
+)
+
+func endsOf(c *mir.CodeRegion) ends {
+	switch {
+	case c == nil:
+		return nowhere
+	case c.To == "":
+		return atBeginning
+	case c.From == "":
+		return atEnd
+	}
+	return bothEnds
+}
+
+// gains reports whether the metric is measured on a region as what it gains there.
+func (m Metric) gains() bool { return m.Unavailable == "" && (m.onEvents() || m.task != "") }
+
+// Gains are the metrics that a plan measures as what they gain on its region.
+type Gains struct {
+	ends    ends
+	metrics []Metric // in the order of Handles.Gains
+	oneIn   int64    // see Plan
+	spread  bool     // timers keep histograms
+}
+
+// gainsOf returns the gains among the metrics of a request.
+func gainsOf(r *mir.InstrRequest, ms []Metric) Gains {
+	g := Gains{ends: endsOf(r.Region), oneIn: r.OneIn, spread: len(r.Percentiles) > 0}
+	for _, m := range ms {
+		if g.has(m) {
+			g.metrics = append(g.metrics, m)
+		}
+	}
+	return g
+}
+
+// has reports whether a metric of the plan is measured as what it gains on the region.
+func (g *Gains) has(m Metric) bool { return g.ends != nowhere && m.gains() }
+
+func (g *Gains) any() bool { return len(g.metrics) > 0 }
+
+// adds reports whether the values of a metric are added up over executions of a region.
+func (g *Gains) adds(m Metric) bool { return m.times() || g.has(m) }
+
+// timesExecutions reports whether the plan measures each execution with a timer.
+func (p *Plan) timesExecutions() bool { return p.Times() || p.TimesCPU() || p.Gains.any() }
+
+// leaves reports whether the plan measures where the region is left, although it is also entered.
+func (p *Plan) leaves() bool {
+	return p.Times() || p.TimesCPU() || p.Gains.any() && p.Gains.ends == bothEnds
+}
+
+// Create returns the request that creates the timers on the region, after Plan.Bind has read the
+// tokens of their clocks; "" if there are none. Bind reads the reply.
+func (g *Gains) Create(h Handles) string {
+	var actions []string
+	source := 0
+	for _, m := range g.metrics {
+		if m.task != "" {
+			actions = append(actions, createTimer(m.task, g.oneIn, g.spread))
+			continue
+		}
+		keep := "sums"
+		if g.spread {
+			keep = "histogram"
+		}
+		over := strings.TrimPrefix(m.object(), "pa_") // counter or timer
+		actions = append(actions, fmt.Sprintf("pa_timer_over_%s([%s],%d,%q)", over, h.Events[source], max(g.oneIn, 1), keep))
+		source++
+	}
+	return unconditional(actions)
+}
+
+// Bind adds the tokens in the reply to Create.
+func (g *Gains) Bind(reply omis.Reply, h *Handles) error {
+	for i := range g.metrics {
+		t, err := Token(reply, i+1)
+		if err != nil {
+			return err
+		}
+		h.Gains = append(h.Gains, t)
+	}
+	return nil
+}
+
+// begins returns the actions where the region is entered, stops those where it is left.
+func (g *Gains) begins(h Handles) []string {
+	switch g.ends {
+	case bothEnds:
+		return calls("pa_timer_start", h.Gains)
+	case atBeginning:
+		return calls("pa_timer_take", h.Gains)
+	}
+	return nil
+}
+
+func (g *Gains) stops(h Handles) []string {
+	switch g.ends {
+	case bothEnds:
+		return calls("pa_timer_stop", h.Gains)
+	case atEnd:
+		return calls("pa_timer_take", h.Gains)
+	}
+	return nil
+}
+
+func calls(service string, objects []omis.Token) []string {
+	list := make([]string, len(objects))
+	for i, t := range objects {
+		list[i] = call(service, t)
+	}
+	return list
+}
+
+// Imagined returns the tokens of objects as a monitor would assign them if it had created no
+// others.
+func (p *Plan) Imagined() (h Handles) {
+	last := make(map[string]int)
+	next := func(class string) omis.Token {
+		last[class]++
+		return omis.Token(fmt.Sprint(class, "_", last[class]))
+	}
+	if p.Counts() {
+		h.Counter = next("pa_c")
+	}
+	if p.Times() {
+		h.Timer = next("pa_t")
+	}
+	if p.TimesCPU() {
+		h.CPUTimer = next("pa_t")
+	}
+	for _, m := range p.eventMetrics() {
+		h.Events = append(h.Events, next(m.object()[:len("pa_x")]))
+	}
+	for range p.Gains.metrics {
+		h.Gains = append(h.Gains, next("pa_t"))
+	}
+	return h
+}
