@@ -8,23 +8,26 @@ const block = 512
 // usageMetrics returns what the kernel counts for each thread and process since its start.
 func usageMetrics() []Metric {
 	list := []Metric{
-		{Name: "DISK_READ_BYTES", Unit: "B", Doc: "Bytes that disks had to read for it.", info: info{node.ProcFileInput, node.ThreadFileInput, block}},
-		{Name: "DISK_WRITE_BYTES", Unit: "B", Doc: "Bytes that it caused to be written to disks, when they became dirty in the cache.", info: info{node.ProcFileOutput, node.ThreadFileOutput, block}},
-		{Name: "INVOLUNTARY_SWITCHES", Unit: "1", Doc: "How often threads lost their processor to another thread. For processes, that of the live threads.", info: info{process: node.ProcInvolContSwitch, thread: node.ThreadInvolContSwitch}},
-		{Name: "MAJOR_FAULTS", Unit: "1", Doc: "Page faults that waited for a disk.", info: info{process: node.ProcMajorPageFaults, thread: node.ThreadMajorPageFaults}},
-		{Name: "MINOR_FAULTS", Unit: "1", Doc: "Page faults that did not wait for a disk.", info: info{process: node.ProcMinorPageFaults, thread: node.ThreadMinorPageFaults}},
-		{Name: "QUEUED_TIME", Unit: "ms", Doc: "Time for which threads were ready and waited for a processor (run-queue delay). For processes, that of the live threads.", info: info{process: node.ProcQueuedTime, thread: node.ThreadQueuedTime}},
-		{Name: "READ_BYTES", Unit: "B", Doc: "Results of read and similar system calls, whatever they read from: files, pipes, terminals, sockets.", info: info{process: node.ProcReadBytes, thread: node.ThreadReadBytes}},
-		{Name: "SYSTEM_TIME", Unit: "ms", Doc: "CPU time in the kernel, in steps of 10 ms.", info: info{process: node.ProcSystemTime, thread: node.ThreadSystemTime}},
-		{Name: "USER_TIME", Unit: "ms", Doc: "CPU time in the program, in steps of 10 ms.", info: info{process: node.ProcUserTime, thread: node.ThreadUserTime}},
-		{Name: "VOLUNTARY_SWITCHES", Unit: "1", Doc: "How often threads gave up their processor to wait. For processes, that of the live threads.", info: info{process: node.ProcVolContSwitch, thread: node.ThreadVolContSwitch}},
-		{Name: "WRITE_BYTES", Unit: "B", Doc: "Results of write and similar system calls, whatever they wrote to.", info: info{process: node.ProcWrittenBytes, thread: node.ThreadWrittenBytes}},
+		{Name: "DISK_READ_BYTES", Unit: "B", task: "disk-read-bytes", Doc: "Bytes that disks had to read for it.", info: info{node.ProcFileInput, node.ThreadFileInput, block}},
+		{Name: "DISK_WRITE_BYTES", Unit: "B", task: "disk-write-bytes", Doc: "Bytes that it caused to be written to disks, when they became dirty in the cache.", info: info{node.ProcFileOutput, node.ThreadFileOutput, block}},
+		{Name: "INVOLUNTARY_SWITCHES", Unit: "1", task: "involuntary-switches", Doc: "How often threads lost their processor to another thread. For processes, that of the live threads.", info: info{process: node.ProcInvolContSwitch, thread: node.ThreadInvolContSwitch}},
+		{Name: "MAJOR_FAULTS", Unit: "1", task: "major-faults", Doc: "Page faults that waited for a disk.", info: info{process: node.ProcMajorPageFaults, thread: node.ThreadMajorPageFaults}},
+		{Name: "MINOR_FAULTS", Unit: "1", task: "minor-faults", Doc: "Page faults that did not wait for a disk.", info: info{process: node.ProcMinorPageFaults, thread: node.ThreadMinorPageFaults}},
+		{Name: "QUEUED_TIME", Unit: "ms", task: "queued", Doc: "Time for which threads were ready and waited for a processor (run-queue delay). For processes, that of the live threads.", info: info{process: node.ProcQueuedTime, thread: node.ThreadQueuedTime}},
+		{Name: "READ_BYTES", Unit: "B", task: "read-bytes", Doc: "Results of read and similar system calls, whatever they read from: files, pipes, terminals, sockets.", info: info{process: node.ProcReadBytes, thread: node.ThreadReadBytes}},
+		{Name: "SYSTEM_TIME", Unit: "ms", Doc: "CPU time in the kernel, in steps of 10 ms: on a region there is CPU_TIME, because the kernel only estimates this part of it at its ticks.", info: info{process: node.ProcSystemTime, thread: node.ThreadSystemTime}},
+		{Name: "USER_TIME", Unit: "ms", Doc: "CPU time in the program, in steps of 10 ms, as for SYSTEM_TIME.", info: info{process: node.ProcUserTime, thread: node.ThreadUserTime}},
+		{Name: "VOLUNTARY_SWITCHES", Unit: "1", task: "voluntary-switches", Doc: "How often threads gave up their processor to wait. For processes, that of the live threads.", info: info{process: node.ProcVolContSwitch, thread: node.ThreadVolContSwitch}},
+		{Name: "WRITE_BYTES", Unit: "B", task: "write-bytes", Doc: "Results of write and similar system calls, whatever they wrote to.", info: info{process: node.ProcWrittenBytes, thread: node.ThreadWrittenBytes}},
 	}
 	for i := range list {
 		m := &list[i]
 		m.Kind, m.Entities, m.source = "counter", allEntities, fromInfo
 		m.Doc += " Since the start of the process or thread."
 		m.Measured = "proc_get_info, thread_get_info: the kernel's numbers in /proc, read without stopping anything"
+		if m.task != "" {
+			m.Measured += "; on a region, in the kernel, a timer of pa_timer_create2 with the clock " + m.task
+		}
 	}
 	return list
 }

@@ -4,8 +4,10 @@ package place_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"mirador/omis"
 	"mirador/omis/linux/subject"
@@ -152,6 +154,42 @@ func TestKernelCountsInRegion(t *testing.T) {
 			}
 			t.Logf("%+v, %v", got, want)
 		})
+	}
+}
+
+// TestBytesInRegion checks that timers with the clocks of input and output measure the bytes that the function writes.
+func TestBytesInRegion(t *testing.T) {
+	r := newRig(t, kernel.Name, rig.Start(t, compileGains(t)))
+	r.Ask(`: pa_timer_create2("write-bytes") pa_timer_create2("read-bytes")`)
+	r.Define("thread_reached_addr([],%#x) : pa_timer_start([pa_t_1]) pa_timer_start([pa_t_2])", r.Target.Func["gain"])
+	for _, exit := range r.Target.Exits("gain") {
+		r.Define("thread_reached_addr([],%#x) : pa_timer_stop([pa_t_1]) pa_timer_stop([pa_t_2])", exit)
+	}
+	r.Enable()
+	r.RunsIn(kernel.Name)
+	r.Target.Do("write 2 5 3")
+	const bytes = 100 + 101 + 102
+	if got, want := exact(r, 1), (total{2, 10, bytes, 10 * bytes, bytes, bytes, 0}); got != want {
+		t.Errorf("written: %+v, want %+v", got, want)
+	}
+	if got, want := exact(r, 2), (total{2, 10, 0, 0, 0, 0, 0}); got != want {
+		t.Errorf("read: %+v, want %+v", got, want)
+	}
+}
+
+// TestQueueInRegion checks that a timer with the clock queued measures how long threads wait for a processor.
+func TestQueueInRegion(t *testing.T) {
+	r := newRig(t, kernel.Name, rig.Start(t, subject.Compile(t, "usage", "-O2", "-pthread", "testdata/usage.c")))
+	r.RegionBy("queued", "work", "[]")
+	r.Enable()
+	r.RunsIn(kernel.Name)
+	begin := time.Now()
+	r.Target.Do("work 8 10 20000 0")
+	took := time.Since(begin)
+	// Eight threads share the processors, so each waits in the queue for most of the time.
+	got := exact(r, 1)
+	if queued := time.Duration(got.sum); got.intervals != 80 || queued > 8*took || runtime.NumCPU() < 5 && queued < took/4 {
+		t.Errorf("%d intervals, %v in the queue, of at most %v", got.intervals, queued, 8*took)
 	}
 }
 

@@ -22,10 +22,12 @@ const (
 	ClockMajorFaults // page faults that waited for a disk
 	ClockVoluntary   // how often the thread gave up its processor to wait
 	ClockInvoluntary // how often the thread lost its processor to another
-	ClockUser        // processor time in the program, in nanoseconds; the kernel adds to it at its ticks
-	ClockSystem      // processor time in the kernel, as ClockUser
 	ClockQueued      // time for which the thread was ready and waited for a processor, in nanoseconds
 	ClockWaiting     // time for which the thread was not ready, in nanoseconds
+	ClockRead        // bytes that the thread read by system calls
+	ClockWritten     // bytes that the thread wrote by system calls
+	ClockDiskRead    // bytes that disks read for the thread
+	ClockDiskWritten // bytes that the thread caused to be written to disks
 
 	Clocks = iota // the size of an array indexed by Clock
 )

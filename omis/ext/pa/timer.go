@@ -312,12 +312,14 @@ func clocks() map[string]program.Clock {
 		"ordered": program.ClockOrdered, "fast": program.ClockFast, "cpu": program.ClockCPU,
 		"minor-faults": program.ClockMinorFaults, "major-faults": program.ClockMajorFaults,
 		"voluntary-switches": program.ClockVoluntary, "involuntary-switches": program.ClockInvoluntary,
-		"user": program.ClockUser, "system": program.ClockSystem, "queued": program.ClockQueued, "waiting": program.ClockWaiting,
+		"queued":     program.ClockQueued,
+		"read-bytes": program.ClockRead, "write-bytes": program.ClockWritten,
+		"disk-read-bytes": program.ClockDiskRead, "disk-write-bytes": program.ClockDiskWritten, "waiting": program.ClockWaiting,
 	}
 }
 
 // taskClocks describes the clocks that are numbers of the kernel (program.Clock.IsOfTask).
-const taskClocks = "minor-faults and major-faults (page faults without and with a wait for a disk), voluntary-switches and involuntary-switches (how often it gave up or lost its processor), user and system (CPU time, to which the kernel adds at its ticks), queued (time for which it was ready and waited for a processor) and waiting (time for which it was not ready)"
+const taskClocks = "minor-faults and major-faults (page faults without and with a wait for a disk), voluntary-switches and involuntary-switches (how often it gave up or lost its processor), queued (time for which it was ready and waited for a processor), waiting (time for which it was not ready), read-bytes and write-bytes (by system calls), disk-read-bytes and disk-write-bytes"
 
 // clockOf returns the clock that a parameter selects.
 func clockOf(v omis.Value) (program.Clock, error) {

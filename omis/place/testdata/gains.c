@@ -3,6 +3,7 @@
    what is measured at its ends lies between the two. It does what the lines of its standard input say, and answers
    each with a line of the sums. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -29,9 +30,11 @@ static void add(struct counts *sum, struct counts begin, struct counts end) {
 	sum->displaced += end.displaced - begin.displaced;
 }
 
+static int dump; /* a file that the function writes to: 100 bytes, 101 and so on */
+
 struct job {
 	int number; /* of its thread */
-	long times, calls, naps, pages;
+	long times, calls, naps, pages, writes;
 	struct counts inside, outside;
 };
 
@@ -45,6 +48,9 @@ __attribute__((noinline, noclone)) void gain(struct job *j, char *fresh) {
 		syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &t, 0);
 	for (long i = 0; i < j->pages; i++)
 		fresh[i * page] = 1;
+	for (long i = 0; i < j->writes; i++)
+		if (write(dump, fresh, 100 + i) != 100 + i)
+			abort();
 	add(&j->inside, begin, now());
 }
 
@@ -98,12 +104,15 @@ static void run(int threads, struct job j) {
 int main(void) {
 	char line[200];
 	setvbuf(stdout, 0, _IOLBF, 0);
+	dump = open("/dev/null", O_WRONLY);
 	printf("ready %p\n", (void *)main);
 	while (fgets(line, sizeof line, stdin)) {
 		int threads;
 		long times;
 		struct job j = {0};
 		if (sscanf(line, "gain %d %ld %ld %ld %ld", &threads, &j.times, &j.calls, &j.naps, &j.pages) == 5)
+			run(threads, j);
+		else if (sscanf(line, "write %d %ld %ld", &threads, &j.times, &j.writes) == 3)
 			run(threads, j);
 		else if (sscanf(line, "jump %ld", &times) == 1)
 			jump(times), printf("done\n");

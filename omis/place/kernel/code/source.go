@@ -28,7 +28,6 @@ func findTaskCounts(types *btf.Spec, task *btf.Struct) (list taskCounts) {
 	for clock, name := range map[program.Clock]string{
 		program.ClockMinorFaults: "min_flt", program.ClockMajorFaults: "maj_flt",
 		program.ClockVoluntary: "nvcsw", program.ClockInvoluntary: "nivcsw",
-		program.ClockUser: "utime", program.ClockSystem: "stime",
 	} {
 		if at, ok := member(task.Members, name); ok && at <= 1<<15-1 {
 			list[clock] = int16(at)
@@ -36,6 +35,13 @@ func findTaskCounts(types *btf.Spec, task *btf.Struct) (list taskCounts) {
 	}
 	if at, err := within(types, task, "sched_info", "sched_info", "run_delay"); err == nil {
 		list[program.ClockQueued], list[program.ClockWaiting] = at, at // the waiting time is computed with it
+	}
+	for clock, name := range map[program.Clock]string{
+		program.ClockRead: "rchar", program.ClockWritten: "wchar", program.ClockDiskRead: "read_bytes", program.ClockDiskWritten: "write_bytes",
+	} {
+		if at, err := within(types, task, "ioac", "task_io_accounting", name); err == nil {
+			list[clock] = at
+		}
 	}
 	return list
 }
