@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"mirador/bench/report"
-	"mirador/bench/subject"
 )
 
 // documentRounds is small, because a round takes long and varies little.
@@ -38,14 +36,10 @@ func measureDocuments(ctx context.Context, o options) (*report.Table, error) {
 		return t, err
 	}
 	defer os.RemoveAll(dir)
-	program, err := subject.Compile(ctx, o.hold.Sources, "many", dir)
-	if err != nil {
-		return t, err
-	}
 	took := make(map[string][]float64)
 	for round := range documentRounds {
 		o.progress.Say("%d documents: round %d of %d", o.documents, round+1, documentRounds)
-		if err := documentRound(ctx, o, program, filepath.Join(dir, fmt.Sprint(round)), took); err != nil {
+		if err := documentRound(ctx, o, filepath.Join(dir, fmt.Sprint(round)), took); err != nil {
 			return t, err
 		}
 	}
@@ -57,43 +51,32 @@ func measureDocuments(ctx context.Context, o options) (*report.Table, error) {
 }
 
 // documentRound performs all steps with a gateway and a target of its own.
-func documentRound(ctx context.Context, o options, program *subject.Program, dir string, took map[string][]float64) (err error) {
+func documentRound(ctx context.Context, o options, dir string, took map[string][]float64) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
-	s, err := start(ctx, dir, "mirador", o.mirador, "serve", "--calibrate", "when-needed", "--listen", "off", "--longest-request", "1048576",
-		"--socket", socketOf(dir, "mirador"), "--data", filepath.Join(dir, "data"), "--log-level", "warn")
-	if err != nil {
-		return err
-	}
-	defer s.stop()
-	target, err := program.Start()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, target.End()) }()
-	if _, err := post(ctx, s.socket, "/apps", "application/json", fmt.Sprintf(`{"name":"many","attach":[%d]}`, target.PID())); err != nil {
-		return err
-	}
-	r := &poster{ctx: ctx, server: s, asked: o.documents, took: took}
-	r.warmUp()
-	r.askAll()
-	r.control(oneValue, "VALUE", `<probe id="probe-2"/>`)
-	r.control(valuing, "VALUE", r.all())
-	r.timed(listing, func() error { _, err := send(ctx, s.socket, "GET", "/probes", "", ""); return err })
-	r.control(deactivating, "DEACTIVATE", r.all())
-	r.control(activating, "ACTIVATE", r.all())
-	r.control(taking, "REMOVE", r.all())
-	return r.err
+	return withMany(ctx, o, dir, func(s *server) error {
+		r := &poster{ctx: ctx, server: s, asked: o.documents, took: took}
+		r.warmUp()
+		r.askAll()
+		r.control(oneValue, "VALUE", `<probe id="probe-2"/>`)
+		r.control(valuing, "VALUE", r.all())
+		r.timed(listing, func() error { _, err := send(ctx, s.socket, "GET", "/probes", "", ""); return err })
+		r.control(deactivating, "DEACTIVATE", r.all())
+		r.control(activating, "ACTIVATE", r.all())
+		r.control(taking, "REMOVE", r.all())
+		return r.err
+	})
 }
 
 // poster posts requests to a gateway, until the first error.
 type poster struct {
-	ctx    context.Context
-	server *server
-	asked  int // number of probed functions; a document for each
-	took   map[string][]float64
-	err    error
+	ctx       context.Context
+	server    *server
+	asked     int    // number of probed functions; a document for each
+	measuring string // the element of that name in each request, or ""
+	took      map[string][]float64
+	err       error
 }
 
 // timed records the time that a step takes.
@@ -128,7 +111,7 @@ func (r *poster) askAll() {
 	ask := func(step string, from, to int) {
 		var texts []string
 		for i := from; i < to; i++ {
-			texts = append(texts, string(message(fmt.Sprintf(`<instrreq activated="true"><codeRegion from="many:f_%d"/><metric name="COUNT"/></instrreq>`, i))))
+			texts = append(texts, string(message(fmt.Sprintf(`<instrreq activated="true"><codeRegion from="many:f_%d"/><metric name="COUNT"/>%s</instrreq>`, i, r.measuring))))
 		}
 		r.timed(step, func() error { return inTurn(r.ctx, r.server, texts) })
 	}

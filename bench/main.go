@@ -9,6 +9,7 @@
 //	records   what histograms and records of each hit add
 //	many      ten thousand probed functions
 //	documents as many functions, each probed by a document through the gateway
+//	deliveries as many probes that deliver to a file every second
 //	values    measurement documents of many values, beside encoding/xml (this package)
 //	shares    which functions of real programs can be counted in their code (package shares)
 //	truth     the reported mean durations, compared with the true ones
@@ -100,7 +101,7 @@ type options struct {
 	progress                 *report.Progress
 }
 
-var sectionNames = []string{"gateway", "hold", "probe", "peers", "records", "many", "documents", "values", "shares", "truth", "syscalls", "plots"}
+var sectionNames = []string{"gateway", "hold", "probe", "peers", "records", "many", "documents", "deliveries", "values", "shares", "truth", "syscalls", "plots"}
 
 // wants reports whether to measure a section.
 func (o options) wants(section string) bool {
@@ -134,6 +135,9 @@ func measureAll(ctx context.Context, o options) error {
 	}
 	if o.wants("documents") && ctx.Err() == nil {
 		show(measureDocuments(ctx, o))
+	}
+	if o.wants("deliveries") && ctx.Err() == nil {
+		show(measureDeliveries(ctx, o))
 	}
 	if o.wants("values") && ctx.Err() == nil {
 		show(measureValues(ctx, o))
