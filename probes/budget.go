@@ -7,6 +7,7 @@ import (
 
 	"mirador/mir"
 	"mirador/mir/translate"
+	"mirador/probes/deliver"
 )
 
 // A probe may have a budget: a share of its processes' time. A probe that takes more mostly
@@ -80,12 +81,12 @@ func (p *Probe) announce(ctx context.Context, notice string) {
 	}
 	r, err := p.reading(ctx)
 	if err != nil {
-		p.outlet.Send(&mir.Measurement{ProbeID: p.id, Notice: notice})
+		deliver.Send(deliver.Parcel{To: &p.outlet, Document: &mir.Measurement{ProbeID: p.id, Notice: notice}})
 		return
 	}
 	last := translate.Document([]translate.Reading{r})
 	last.Notice = notice
-	p.outlet.Send(last)
+	deliver.Send(deliver.Parcel{To: &p.outlet, Document: last})
 }
 
 // percent formats a share as a percentage.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"mirador/mir/translate"
+	"mirador/probes/deliver"
 )
 
 // schedule is the goroutine of an active probe that measures, delivers or checks its budget
@@ -176,7 +177,7 @@ func (p *Probe) send(ctx context.Context) {
 		p.complain(ctx, "cannot deliver", err)
 		return
 	}
-	p.outlet.Send(translate.Document([]translate.Reading{r}))
+	deliver.Send(deliver.Parcel{To: &p.outlet, Document: translate.Document([]translate.Reading{r})})
 }
 
 func (p *Probe) complain(ctx context.Context, what string, err error) {

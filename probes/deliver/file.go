@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -99,40 +100,63 @@ func (f *file) leave() {
 	}
 }
 
-func (f *file) write(_ context.Context, i item) error {
-	line := fmt.Sprintf("<?mirador probe=%q number=\"%d\" lost=\"%d\"?>%s\n", i.Probe, i.Number, i.Lost, i.Text)
+func (f *file) write(_ context.Context, items []item) (n int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.ready(int64(len(line))); err != nil {
-		return err
+	for n < len(items) && err == nil {
+		var written int
+		written, err = f.append(items[n:])
+		n += written
 	}
-	if err := f.append(line); err != nil {
-		return err
-	}
-	if f.rotation.sync {
-		return f.f.Sync()
-	}
-	return nil
+	return n, err
 }
 
-// append writes a line in one system call, so that the lines of several writers do not mix.
-// Nothing remains of a line that does not fit on the disk.
-func (f *file) append(line string) error {
+// mostTogether limits the bytes that are written in one system call.
+const mostTogether = 1 << 20
+
+// append writes the lines of some documents in one system call, so that the lines of several
+// writers do not mix: as many as fit before the file is rotated. Nothing remains of a line
+// that does not fit on the disk.
+func (f *file) append(items []item) (n int, err error) {
+	lines := items[0].appendLine(nil)
+	room, err := f.ready(int64(len(lines)))
+	if err != nil {
+		return 0, err
+	}
+	for n = 1; n < len(items); n++ {
+		before := len(lines)
+		if lines = items[n].appendLine(lines); int64(len(lines)) > room {
+			lines = lines[:before]
+			break
+		}
+	}
 	before, err := f.f.Seek(0, 2)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	n, err := unix.Write(int(f.f.Fd()), []byte(line))
-	if err == nil && n == len(line) {
-		return nil
-	}
-	if err == nil {
+	written, err := unix.Write(int(f.f.Fd()), lines)
+	if err == nil && written < len(lines) {
 		err = unix.ENOSPC
 	}
-	if n > 0 {
-		err = errors.Join(err, f.f.Truncate(before))
+	if err == nil && f.rotation.sync {
+		err = f.f.Sync()
+	} else if err != nil && written > 0 {
+		whole := bytes.LastIndexByte(lines[:written], '\n') + 1
+		err = errors.Join(err, f.f.Truncate(before+int64(whole)))
+		n = bytes.Count(lines[:whole], []byte("\n"))
 	}
-	return fmt.Errorf("cannot write to %s: %w", f.path, err)
+	if err != nil {
+		return n, fmt.Errorf("cannot write to %s: %w", f.path, err)
+	}
+	return n, nil
+}
+
+// appendLine appends the line of a document.
+func (i *item) appendLine(line []byte) []byte {
+	line = strconv.AppendQuote(append(line, "<?mirador probe="...), i.Probe)
+	line = strconv.AppendInt(append(line, ` number="`...), i.Number, 10)
+	line = strconv.AppendInt(append(line, `" lost="`...), i.Lost, 10)
+	return append(append(append(line, `"?>`...), i.Text...), '\n')
 }
 
 // checkEvery is the time after which another file may have the path: programs that rotate
@@ -140,8 +164,8 @@ func (f *file) append(line string) error {
 const checkEvery = 5 * time.Second
 
 // ready opens the file if necessary, and rotates it if it is too old or would become too
-// large.
-func (f *file) ready(more int64) error {
+// large. It returns how much may be written at once.
+func (f *file) ready(more int64) (room int64, err error) {
 	if now := time.Now(); f.f != nil && now.Sub(f.checked) > checkEvery {
 		f.checked = now
 		if !f.isThere() {
@@ -150,23 +174,30 @@ func (f *file) ready(more int64) error {
 	}
 	if f.f == nil {
 		if err := f.open(); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	st, err := f.f.Stat()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	full := f.rotation.size > 0 && st.Size()+more > f.rotation.size
 	old := f.rotation.age > 0 && time.Since(f.since) > f.rotation.age
-	if st.Size() == 0 || !full && !old {
-		return nil
+	size := st.Size()
+	if size > 0 && (full || old) {
+		if _, err := as(f.user, f.shift, func(struct{}) {}); err != nil {
+			return 0, err
+		}
+		f.shut()
+		if err := f.open(); err != nil {
+			return 0, err
+		}
+		size = 0
 	}
-	if _, err := as(f.user, f.shift, func(struct{}) {}); err != nil {
-		return err
+	if f.rotation.size > 0 {
+		return min(f.rotation.size-size, mostTogether), nil
 	}
-	f.shut()
-	return f.open()
+	return mostTogether, nil
 }
 
 // isThere reports whether the path still names the open file.

@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"context"
 	"encoding/xml"
 	"fmt"
 	"os"
@@ -40,8 +41,8 @@ func TestTwoProbesShareAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range 50 {
-		first.Send(value(n + 1))
-		second.Send(value(n + 1))
+		send(first, value(n+1))
+		send(second, value(n+1))
 	}
 	first.Close()
 	second.Close()
@@ -79,7 +80,7 @@ func TestFileIsRotated(t *testing.T) {
 	size := len(line("probe-1", 1))
 	d := to(t, all, fmt.Sprintf("file://%s?max-size=%d&keep=2", path, 2*size))
 	for n := range 7 {
-		d.Send(value(n + 1))
+		send(d, value(n+1))
 	}
 	d.Close()
 	if err := all.Close(t.Context()); err != nil {
@@ -95,11 +96,17 @@ func TestFileIsRotated(t *testing.T) {
 	}
 }
 
+// one writes a document.
+func (f *file) one(i item) error {
+	_, err := f.write(context.Background(), []item{i})
+	return err
+}
+
 // TestFileIsRenamed renames the file between two documents, as programs that rotate files do.
 func TestFileIsRenamed(t *testing.T) {
 	f := &file{path: filepath.Join(t.TempDir(), "values"), user: self}
 	for n := range 2 {
-		if err := f.write(t.Context(), item{Probe: "probe-1", Number: int64(n + 1), Text: value(n + 1).Value}); err != nil {
+		if err := f.one(item{Probe: "probe-1", Number: int64(n + 1), Text: value(n + 1).Value}); err != nil {
 			t.Fatal(err)
 		}
 		if n == 0 {
@@ -153,7 +160,7 @@ func TestFilesOfOthers(t *testing.T) {
 	d, err := all.To("probe-1", parsed(t, "file://"+path+"?max-size=100"), nobody)
 	must(err)
 	for n := range 3 {
-		d.Send(value(n + 1))
+		send(d, value(n+1))
 	}
 	d.Close()
 	must(all.Close(t.Context()))
@@ -196,7 +203,7 @@ func TestDiskIsFull(t *testing.T) {
 	var err error
 	written := 0
 	for n := 1; err == nil && n < 10; n++ {
-		if err = f.write(t.Context(), item{Probe: "probe-1", Number: int64(n), Text: long}); err == nil {
+		if err = f.one(item{Probe: "probe-1", Number: int64(n), Text: long}); err == nil {
 			written++
 		}
 	}

@@ -14,6 +14,8 @@ import (
 type Destination interface {
 	// Send takes a document, which the destination must not change.
 	Send(mir.Document)
+	// Commit makes sure that what was sent survives a SIGKILL of the gateway.
+	Commit()
 	// Close is the last call.
 	Close()
 }
@@ -104,13 +106,37 @@ func (o *Outlet) isRead() bool {
 	return len(o.streams) > 0 || time.Now().Before(o.until)
 }
 
-// Send sends a document to all destinations and readers.
-func (o *Outlet) Send(m mir.Document) {
+// Parcel is a document for the destinations and readers of an outlet.
+type Parcel struct {
+	To       *Outlet
+	Document mir.Document
+}
+
+// Send sends documents to all destinations and readers of their outlets. It is cheaper for
+// many documents than for one after the other.
+func Send(parcels ...Parcel) {
+	var all []Destination
+	for _, p := range parcels {
+		all = append(all, p.To.send(p.Document)...)
+	}
+	for _, d := range all {
+		d.Commit()
+	}
+}
+
+// send sends a document, and returns the destinations, which are to be committed.
+func (o *Outlet) send(m mir.Document) []Destination {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, d := range o.destinations {
 		d.Send(m)
 	}
+	o.sendToReaders(m)
+	return slices.Clone(o.destinations)
+}
+
+// sendToReaders sends a document to the streams. The caller holds mu.
+func (o *Outlet) sendToReaders(m mir.Document) {
 	if !o.isRead() {
 		o.recent, o.first = nil, 0
 		return

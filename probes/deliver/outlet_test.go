@@ -19,6 +19,7 @@ type taken struct {
 }
 
 func (d *taken) Send(m mir.Document) { d.ids = append(d.ids, m.(*mir.Measurement).ProbeID) }
+func (d *taken) Commit()             {}
 func (d *taken) Close()              { d.closed++ }
 
 // read returns the waiting documents of a stream with the losses before them, the id of the
@@ -57,10 +58,10 @@ func TestSendReachesAll(t *testing.T) {
 		t.Fatal("the destination was not added")
 	}
 	events, cancel := listen(t, &o, 0)
-	o.Send(document("a"))
+	Send(Parcel{&o, document("a")})
 	o.Remove(d)
 	o.Remove(d)
-	o.Send(document("b"))
+	Send(Parcel{&o, document("b")})
 	if !slices.Equal(d.ids, []string{"a"}) || d.closed != 1 {
 		t.Errorf("the removed destination has %q and was closed %d times", d.ids, d.closed)
 	}
@@ -80,12 +81,12 @@ func TestSlowReaderLearnsOfItsLoss(t *testing.T) {
 	var o Outlet
 	events, _ := listen(t, &o, 0)
 	for range backlog + 3 {
-		o.Send(document("old"))
+		Send(Parcel{&o, document("old")})
 	}
 	if ids, _, _ := read(events); len(ids) != backlog || ids[backlog-1] != "old" {
 		t.Errorf("%d documents, the last of them %q", len(ids), ids[len(ids)-1])
 	}
-	o.Send(document("new"))
+	Send(Parcel{&o, document("new")})
 	if ids, _, _ := read(events); !slices.Equal(ids, []string{"new after 3"}) {
 		t.Errorf("the stream has %q", ids)
 	}
@@ -96,25 +97,25 @@ func TestReaderComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var o Outlet
 		events, cancel := listen(t, &o, 0)
-		o.Send(document("a"))
-		o.Send(document("b"))
+		Send(Parcel{&o, document("a")})
+		Send(Parcel{&o, document("b")})
 		_, had, _ := read(events)
 		cancel()
 		time.Sleep(linger - time.Second)
 		if o.Empty() {
 			t.Fatal("nothing is measured for a reader that may come back")
 		}
-		o.Send(document("c"))
-		o.Send(document("d"))
+		Send(Parcel{&o, document("c")})
+		Send(Parcel{&o, document("d")})
 		events, cancel = listen(t, &o, had)
-		o.Send(document("e"))
+		Send(Parcel{&o, document("e")})
 		ids, had, _ := read(events)
 		if !slices.Equal(ids, []string{"c", "d", "e"}) {
 			t.Errorf("the stream has %q", ids)
 		}
 		cancel()
 		for range backlog + 2 {
-			o.Send(document("f"))
+			Send(Parcel{&o, document("f")})
 		}
 		events, cancel = listen(t, &o, had)
 		if ids, _, _ := read(events); len(ids) != backlog || ids[0] != "f after 2" || ids[1] != "f" {
@@ -125,9 +126,9 @@ func TestReaderComesBack(t *testing.T) {
 		if !o.Empty() {
 			t.Error("something is measured for a reader that does not come back")
 		}
-		o.Send(document("g"))
+		Send(Parcel{&o, document("g")})
 		events, _ = listen(t, &o, 17) // an event of a former gateway
-		o.Send(document("h"))
+		Send(Parcel{&o, document("h")})
 		if ids, _, _ := read(events); !slices.Equal(ids, []string{"h after -1"}) {
 			t.Errorf("the stream has %q", ids)
 		}

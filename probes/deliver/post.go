@@ -28,7 +28,14 @@ func newPost(a Address) *post {
 	}}
 }
 
-func (p *post) write(ctx context.Context, i item) error {
+func (p *post) write(ctx context.Context, items []item) (int, error) {
+	if err := p.send(ctx, &items[0]); err != nil {
+		return 0, err
+	}
+	return 1, nil
+}
+
+func (p *post) send(ctx context.Context, i *item) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, strings.NewReader(i.Text))
 	if err != nil {
 		return &refused{err}

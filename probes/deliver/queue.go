@@ -1,84 +1,157 @@
 package deliver
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
-
-	"mirador/mir"
-	"mirador/mir/api"
 )
 
 // sink takes documents out of the gateway. One goroutine at a time uses it.
 type sink interface {
-	// write returns nil when the destination has the document, *refused if it will never
-	// take it, and another error if it may take it later.
-	write(context.Context, item) error
+	// write delivers some of the documents, from the first one on, and returns their number.
+	// The error is about the next one: *refused if the destination will never take it, and
+	// another error if it may take it later.
+	write(context.Context, []item) (int, error)
 	close()
 }
 
 // item is a document in a queue.
 type item struct {
 	Probe  string `json:"probe"`
-	Number int64  `json:"number"`         // from 1, in the order of the documents
+	Number int64  `json:"number"`         // from 1, in the order of the probe's documents
 	Lost   int64  `json:"lost,omitempty"` // documents between the one before and this one that were lost
 	Text   string `json:"text"`
+
+	from *sender
 }
 
-// queue is a Destination that delivers documents at least once, in their order. They wait
-// in the journal, so that neither an absent destination nor a SIGKILL of the gateway loses
-// one while there is room. Its goroutine writes to the sink.
+// batch has documents that were queued together. It stays in the journal until they are
+// delivered, and until newer ones tell the numbers of their senders.
+type batch struct {
+	First   int64  `json:"first"` // position of the first document in the queue
+	Items   []item `json:"items"`
+	senders int    // whose latest batch it is
+}
+
+func (b *batch) last() int64 { return b.First + int64(len(b.Items)) - 1 }
+
+// queue delivers the documents of some probes to one destination at least once, in their
+// order. They wait in the journal, so that neither an absent destination nor a SIGKILL of the
+// gateway loses one while there is room. Its goroutine writes to the sink.
 type queue struct {
 	all   *Queues
+	key   string
 	sink  sink          // of the goroutine; nil until it is open
 	wake  chan struct{} // has room for one
 	ended chan struct{}
 
+	journal sync.Mutex // held while changes are written to the journal, before mu
+
 	mu      sync.Mutex
-	record  record
-	waiting []item
-	total   int64 // documents lost
-	failure error // why the first one in waiting is not delivered yet
+	record  queueRecord
+	newest  int64 // position of the newest document
+	senders map[string]*sender
+	touched []*sender // whose records are to be written
+	fresh   []item    // not in the journal yet
+	waiting []item    // from the position after record.Delivered on
+	batches []*batch  // in the journal
+	failure error     // why the first one in waiting is not delivered yet
 }
 
-// record is the journal's record of a queue.
-type record struct {
-	Probe     string `json:"probe"`
+// queueRecord is the journal's record of a queue.
+type queueRecord struct {
 	URI       string `json:"uri"`
 	User      User   `json:"user"`
-	Newest    int64  `json:"newest"`           // greatest number of a document when the record was last written
-	Delivered int64  `json:"delivered"`        // greatest number of a document that left the queue
-	Lost      int64  `json:"lost,omitempty"`   // documents lost since the last one that was queued
-	Closed    bool   `json:"closed,omitempty"` // no more documents will come
+	Probe     string `json:"probe,omitempty"` // the only one; "": any
+	Delivered int64  `json:"delivered"`       // position of the newest document that left the queue
 }
 
-// mostWaiting limits the documents in a queue.
-const mostWaiting = 1000
+// touch has the sender's record written with the next commit. The caller holds mu.
+func (q *queue) touch(s *sender) {
+	if s.stored {
+		s.stored = false
+		q.touched = append(q.touched, s)
+	}
+}
 
-// Send implements Destination. It writes the document to the journal.
-func (q *queue) Send(m mir.Document) {
-	text, err := mir.Marshal(m)
-	text = bytes.TrimSpace(text)
+// commit writes what was sent to the journal, in one batch, and queues it. A document that
+// was not committed when the gateway is killed has no number yet.
+func (q *queue) commit() {
+	q.journal.Lock()
+	defer q.journal.Unlock()
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.record.Newest++
-	if err != nil || len(q.waiting) >= mostWaiting || !q.all.reserve(q.record.User, len(text)) {
-		q.record.Lost++
-		q.total++
-		q.all.store(recordKey(q.record), q.record)
-		return
+	changes := make(changes)
+	fresh := q.fresh
+	if q.fresh = nil; len(fresh) > 0 {
+		q.append(&batch{First: q.newest + 1, Items: fresh}, changes)
 	}
-	i := item{Probe: q.record.Probe, Number: q.record.Newest, Lost: q.record.Lost, Text: string(text)}
-	q.waiting = append(q.waiting, i)
-	q.all.store(itemKey(q.record, i.Number), i)
-	if q.record.Lost > 0 {
-		q.record.Lost = 0
-		q.all.store(recordKey(q.record), q.record)
+	for _, s := range q.touched {
+		if s.stored = true; s.ended() {
+			q.dismiss(s, changes)
+		} else {
+			changes[q.senderKey(s)] = s.record
+		}
 	}
-	q.rouse()
+	idle := len(q.senders) == 0
+	q.touched = nil
+	q.mu.Unlock()
+	q.all.store(changes)
+	if len(fresh) > 0 || idle {
+		q.mu.Lock()
+		q.waiting = append(q.waiting, fresh...)
+		q.mu.Unlock()
+		q.rouse()
+	}
+}
+
+// append adds a batch to those in the journal. The caller holds mu.
+func (q *queue) append(b *batch, changes changes) {
+	q.newest = b.last()
+	for _, i := range b.Items {
+		if i.from.latest != b {
+			q.leave(i.from)
+			i.from.latest = b
+			b.senders++
+		}
+	}
+	q.batches = append(q.batches, b)
+	changes[q.batchKey(b)] = b
+	q.prune(changes)
+}
+
+// leave takes a sender off its latest batch.
+func (q *queue) leave(s *sender) {
+	if s.latest != nil {
+		s.latest.senders--
+		s.latest = nil
+	}
+}
+
+// prune removes batches from the journal that are not needed any more. The caller holds mu.
+func (q *queue) prune(changes changes) {
+	kept := q.batches[:0]
+	for _, b := range q.batches {
+		if b.senders > 0 || b.last() > q.record.Delivered {
+			kept = append(kept, b)
+		} else {
+			changes[q.batchKey(b)] = nil
+		}
+	}
+	clear(q.batches[len(kept):])
+	q.batches = kept
+}
+
+// dismiss removes a sender that has ended. The caller holds mu.
+func (q *queue) dismiss(s *sender, changes changes) {
+	if q.senders[s.record.Probe] == s {
+		delete(q.senders, s.record.Probe)
+		changes[q.senderKey(s)] = nil
+		q.leave(s)
+		q.prune(changes)
+	}
 }
 
 func (q *queue) rouse() {
@@ -88,21 +161,7 @@ func (q *queue) rouse() {
 	}
 }
 
-// Close implements Destination: no more documents will come. Those that wait are still
-// delivered.
-func (q *queue) Close() { q.setClosed(true) }
-
-func (q *queue) setClosed(closed bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.record.Closed != closed {
-		q.record.Closed = closed
-		q.all.store(recordKey(q.record), q.record)
-		q.rouse()
-	}
-}
-
-// run delivers until the queue is closed and empty, or the context ends.
+// run delivers until all senders have ended, or the context ends.
 func (q *queue) run(ctx context.Context) {
 	defer close(q.ended)
 	defer func() {
@@ -112,8 +171,8 @@ func (q *queue) run(ctx context.Context) {
 	}()
 	wait := shortestPause
 	for ctx.Err() == nil {
-		i, ok := q.first()
-		if !ok {
+		items := q.next()
+		if len(items) == 0 {
 			if q.all.forget(q) {
 				return
 			}
@@ -123,11 +182,11 @@ func (q *queue) run(ctx context.Context) {
 			}
 			continue
 		}
-		err := q.write(ctx, i)
-		if err != nil && ctx.Err() != nil {
+		n, err := q.write(ctx, items)
+		if n == 0 && err != nil && ctx.Err() != nil {
 			return
 		}
-		if q.report(i, err) {
+		if q.report(items, n, err) {
 			wait = shortestPause
 			continue
 		}
@@ -145,76 +204,98 @@ const (
 	longestPause  = 30 * time.Second
 )
 
-// jitter keeps the queues of many probes from trying at the same time.
+// jitter keeps several queues from trying at the same time.
 func jitter(d time.Duration) time.Duration { return d*4/5 + rand.N(d*2/5) }
 
-func (q *queue) first() (i item, ok bool) {
+// next returns the documents that wait.
+func (q *queue) next() []item {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting) == 0 {
-		return i, false
-	}
-	return q.waiting[0], true
+	return q.waiting
 }
 
-// write delivers a document. After a restart of the gateway it opens the sink first.
-func (q *queue) write(ctx context.Context, i item) (err error) {
+// write delivers documents. After a restart of the gateway it opens the sink first.
+func (q *queue) write(ctx context.Context, items []item) (n int, err error) {
 	if q.sink == nil {
-		q.mu.Lock()
-		r := q.record
-		q.mu.Unlock()
-		if q.sink, err = q.all.open(r); err != nil {
+		if q.sink, err = q.all.open(q.record.URI, q.record.User); err != nil {
 			q.sink = nil
-			return err
+			return 0, err
 		}
 	}
-	return q.sink.write(ctx, i)
+	return q.sink.write(ctx, items)
 }
 
-// report records the result of an attempt. done means that the document leaves the queue.
-func (q *queue) report(i item, err error) (done bool) {
-	log := q.all.log.With("probe", i.Probe, "destination", q.record.URI)
+// report records the result of an attempt: n documents are delivered, and an error concerns the next one.
+// progress means that documents left the queue.
+func (q *queue) report(items []item, n int, err error) (progress bool) {
+	q.journal.Lock()
+	defer q.journal.Unlock()
+	changes := make(changes)
+	log := q.all.log.With("destination", q.record.URI)
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	var no *refused
-	if !errors.As(err, &no) && err != nil {
+	for i := range n {
+		q.leaves(&items[i], changes)
+	}
+	if n > 0 && q.failure != nil {
+		log.Info("measurements are delivered again")
+		q.failure = nil
+	}
+	if no := new(refused); errors.As(err, &no) {
+		q.failure = nil
+		q.refuse(&items[n], err, log, changes)
+		n++
+	} else if err != nil {
 		if q.failure == nil {
-			log.Warn("measurements cannot be delivered, and wait", "error", err)
+			log.Warn("measurements cannot be delivered, and wait", "probe", items[n].Probe, "error", err)
 		}
 		q.failure = err
-		return false
 	}
-	q.waiting = q.waiting[1:]
-	q.record.Delivered = i.Number
-	switch {
-	case no != nil:
-		log.Warn("the destination refused a measurement, which is lost", "number", i.Number, "error", err)
-		q.total++
-		if len(q.waiting) > 0 {
-			q.waiting[0].Lost += i.Lost + 1
-		} else {
-			q.record.Lost += i.Lost + 1
-		}
-	case q.failure != nil:
-		log.Info("measurements are delivered again")
+	if n > 0 {
+		q.waiting = q.waiting[n:]
+		q.record.Delivered += int64(n)
+		q.prune(changes)
+		// In this order, a SIGKILL in between at most delivers the documents again, with the same numbers.
+		changes[q.recordKey()] = q.record
 	}
-	q.failure = nil
-	q.all.release(q.record.User, len(i.Text))
-	// In this order, a SIGKILL in between at most delivers the document twice, with the same number.
-	q.all.store(recordKey(q.record), q.record)
-	q.all.erase(itemKey(q.record, i.Number))
-	return true
+	q.mu.Unlock()
+	q.all.store(changes)
+	return n > 0
 }
 
-// State describes a delivery.
-type State = api.Delivery
-
-func (q *queue) state() State {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	s := State{Destination: q.record.URI, Delivered: q.record.Delivered, Waiting: len(q.waiting), Lost: q.total}
-	if q.failure != nil {
-		s.Failure = q.failure.Error()
+// leaves records that a document has left the queue. The caller holds mu.
+func (q *queue) leaves(i *item, changes changes) {
+	s := i.from
+	s.waiting--
+	s.delivered = i.Number
+	q.all.release(q.record.User, len(i.Text))
+	if s.ended() {
+		q.dismiss(s, changes)
 	}
-	return s
+}
+
+// refuse records that the destination refused a document; the next one of the probe reports
+// the loss. The caller holds mu.
+func (q *queue) refuse(i *item, err error, log *slog.Logger, changes changes) {
+	log.Warn("the destination refused a measurement, which is lost", "probe", i.Probe, "number", i.Number, "error", err)
+	s := i.from
+	s.lost++
+	if next := q.nextOf(s, i.Number); next != nil {
+		next.Lost += i.Lost + 1
+	} else {
+		s.record.Lost += i.Lost + 1
+		changes[q.senderKey(s)] = s.record
+	}
+	q.leaves(i, changes)
+}
+
+// nextOf returns the document of a sender after the one with a number, nil if there is none.
+func (q *queue) nextOf(s *sender, number int64) *item {
+	for _, list := range [][]item{q.waiting, q.fresh} {
+		for i := range list {
+			if list[i].from == s && list[i].Number > number {
+				return &list[i]
+			}
+		}
+	}
+	return nil
 }

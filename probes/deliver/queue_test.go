@@ -49,19 +49,25 @@ func (m *memory) Get(key string, value any) (bool, error) {
 	return true, json.Unmarshal([]byte(text), value)
 }
 
-func (m *memory) Put(key string, value any) error {
-	text, err := json.Marshal(value)
+func (m *memory) Update(values map[string]any) error {
 	m.Lock()
 	defer m.Unlock()
-	m.values[key] = string(text)
-	return err
+	for key, value := range values {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		if m.values[key] = string(text); value == nil {
+			delete(m.values, key)
+		}
+	}
+	return nil
 }
 
-func (m *memory) Delete(key string) error {
-	m.Lock()
-	defer m.Unlock()
-	delete(m.values, key)
-	return nil
+// send sends a document to a destination outside of an outlet.
+func send(d Destination, m mir.Document) {
+	d.Send(m)
+	d.Commit()
 }
 
 // copied returns a copy of the store: what the next gateway finds if this one is killed now.
@@ -149,7 +155,7 @@ func TestDocumentsArriveInOrder(t *testing.T) {
 	all := OpenQueues(Rules{s.URL}, m, quiet())
 	d := to(t, all, s.URL+"/in")
 	for n := range 100 {
-		d.Send(value(n + 1))
+		send(d, value(n+1))
 	}
 	d.Close()
 	eventually(t, "all arrive", func() bool { return len(s.list()) == 100 })
@@ -177,7 +183,7 @@ func TestKilledWhileTheServerIsAway(t *testing.T) {
 		d := to(t, all, s.URL+"/in")
 		for range 5 {
 			n++
-			d.Send(value(n))
+			send(d, value(n))
 		}
 		time.Sleep(time.Duration(round%4) * time.Millisecond)
 		m = m.copied() // the next gateway does not see later changes of the killed one
@@ -219,7 +225,7 @@ func TestLossIsReported(t *testing.T) {
 	d := to(t, all, s.URL)
 	const tooMany = 7
 	for n := range mostWaiting + tooMany {
-		d.Send(value(n + 1))
+		send(d, value(n+1))
 	}
 	if state := all.States("probe-1")[0]; state.Lost != tooMany || state.Waiting != mostWaiting {
 		t.Errorf("the state is %+v", state)
@@ -227,16 +233,16 @@ func TestLossIsReported(t *testing.T) {
 	eventually(t, "the failure shows", func() bool { return strings.Contains(all.States("probe-1")[0].Failure, "500") })
 	s.status.Store(http.StatusOK)
 	eventually(t, "the waiting documents arrive", func() bool { return len(s.list()) == mostWaiting })
-	d.Send(value(9))
+	send(d, value(9))
 	eventually(t, "the next one arrives", func() bool { return len(s.list()) == mostWaiting+1 })
 	if got, want := s.list()[mostWaiting], fmt.Sprintf(`%d/%d probe-1 <measurement value="9"/>`, mostWaiting+tooMany+1, tooMany); got != want {
 		t.Errorf("received is %q, want %q", got, want)
 	}
 	s.status.Store(http.StatusBadRequest)
-	d.Send(value(10))
+	send(d, value(10))
 	eventually(t, "the refused document leaves the queue", func() bool { return all.States("probe-1")[0].Lost == tooMany+1 })
 	s.status.Store(http.StatusOK)
-	d.Send(value(11))
+	send(d, value(11))
 	eventually(t, "the next one arrives", func() bool { return len(s.list()) == mostWaiting+2 })
 	if got, want := s.list()[mostWaiting+1], fmt.Sprintf(`%d/1 probe-1 <measurement value="11"/>`, mostWaiting+tooMany+3); got != want {
 		t.Errorf("received is %q, want %q", got, want)
@@ -253,7 +259,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	s.status.Store(http.StatusTemporaryRedirect)
 	all := OpenQueues(Rules{s.URL}, nil, quiet())
 	d := to(t, all, s.URL)
-	d.Send(value(1))
+	send(d, value(1))
 	eventually(t, "the failure shows", func() bool { return strings.Contains(all.States("probe-1")[0].Failure, "307") })
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
@@ -326,7 +332,7 @@ func TestFullStore(t *testing.T) {
 	s := newServer(t)
 	all := OpenQueues(Rules{s.URL}, fullStore{newMemory()}, quiet())
 	d := to(t, all, s.URL)
-	d.Send(value(1))
+	send(d, value(1))
 	d.Close()
 	eventually(t, "it arrives", func() bool { return slices.Equal(s.list(), want(1, 1)) })
 	if err := all.Close(t.Context()); err != nil {
@@ -336,7 +342,7 @@ func TestFullStore(t *testing.T) {
 
 type fullStore struct{ *memory }
 
-func (fullStore) Put(string, any) error { return errors.New("the disk is full") }
+func (fullStore) Update(map[string]any) error { return errors.New("the disk is full") }
 
 // TestRoomOfAUser fills the room of one user. Another user's documents still wait.
 func TestRoomOfAUser(t *testing.T) {
@@ -349,7 +355,7 @@ func TestRoomOfAUser(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range documents {
-			d.Send(&mir.Measurement{Value: strings.Repeat("1", size)})
+			send(d, &mir.Measurement{Value: strings.Repeat("1", size)})
 		}
 		return all.States(probe)[0]
 	}

@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -17,9 +17,13 @@ import (
 type Store interface {
 	Keys(prefix string) []string
 	Get(key string, value any) (bool, error)
-	Put(key string, value any) error
-	Delete(key string) error
+	// Update writes values and removes those that are nil. If it is interrupted, it has removed
+	// none that it would remove before it has written all others.
+	Update(values map[string]any) error
 }
+
+// changes are new values of a Store.
+type changes = map[string]any
 
 // Queues are the queues of a gateway to destinations outside of it. The methods may be called
 // from any goroutine.
@@ -32,23 +36,18 @@ type Queues struct {
 	stop  context.CancelFunc
 
 	mu     sync.Mutex
-	list   map[string]*queue // by the key of the record
+	list   map[string]*queue // by key
 	closed bool
 
 	roomMu sync.Mutex
 	bytes  map[int]int // by uid, of the texts that wait
+	total  int         // of all
 }
 
 // The limits of the texts that wait, for one user and for all.
 const (
 	mostBytesOfUser = 16 << 20
 	mostBytes       = 64 << 20
-)
-
-// Keys of the journal.
-const (
-	recordPrefix = "delivery/"
-	itemPrefix   = "document/"
 )
 
 // OpenQueues returns the queues that a former gateway left in the store, which deliver at
@@ -59,80 +58,84 @@ func OpenQueues(rules Rules, saved Store, log *slog.Logger) *Queues {
 	}
 	all := &Queues{rules: rules, saved: saved, log: log, list: make(map[string]*queue), bytes: make(map[int]int)}
 	all.ctx, all.stop = context.WithCancel(context.Background())
-	if saved == nil {
-		return all
-	}
-	for _, key := range saved.Keys(recordPrefix) {
-		var r record
-		if ok, err := saved.Get(key, &r); !ok || err != nil || recordKey(r) != key {
-			log.Warn("cannot read what a former gateway had to deliver", "key", key, "error", err)
-			continue
-		}
-		all.resume(r)
+	if saved != nil {
+		all.resume()
 	}
 	return all
 }
 
-// resume starts the queue of a record with the documents that wait.
-func (all *Queues) resume(r record) {
-	q := all.newQueue(r)
-	for _, key := range all.saved.Keys(itemsOf(r)) {
-		var i item
-		if ok, err := all.saved.Get(key, &i); !ok || err != nil || itemKey(r, i.Number) != key {
-			all.log.Warn("a measurement of a former gateway is lost", "key", key, "error", err)
-			continue
-		}
-		if i.Number <= r.Delivered { // the gateway was killed before it erased the document
-			all.erase(key)
-			continue
-		}
-		all.reserve(r.User, len(i.Text))
-		q.waiting = append(q.waiting, i)
-		q.record.Newest = max(q.record.Newest, i.Number)
-	}
-	slices.SortFunc(q.waiting, func(a, b item) int { return cmp.Compare(a.Number, b.Number) })
-	all.list[recordKey(r)] = q
+func (all *Queues) newQueue(r queueRecord) *queue {
+	return &queue{all: all, key: r.key(), record: r, senders: make(map[string]*sender), wake: make(chan struct{}, 1), ended: make(chan struct{})}
+}
+
+// start adds a queue and starts its goroutine. The caller holds mu.
+func (all *Queues) start(q *queue) {
+	all.list[q.key] = q
 	go q.run(all.ctx)
 }
 
-func (all *Queues) newQueue(r record) *queue {
-	return &queue{all: all, record: r, wake: make(chan struct{}, 1), ended: make(chan struct{})}
-}
-
-// To returns the queue of a probe to a destination. It returns the same one, with its
+// To returns the destination of a probe at an address. It returns the same one, with its
 // documents, until that is closed and empty.
 func (all *Queues) To(probe string, a Address, u User) (Destination, error) {
-	r := record{Probe: probe, URI: a.URI, User: u}
-	if q := all.find(r); q != nil {
-		return q, nil
+	r := queueRecord{URI: a.URI, User: u}
+	if a.url.Scheme != "file" {
+		r.Probe = probe // a slow server delays the documents of one probe only
 	}
-	s, err := all.open(r) // may take a while
+	if s := all.join(r, probe); s != nil {
+		return s, nil
+	}
+	opened, err := all.open(a.URI, u) // may take a while
 	if err != nil {
 		return nil, err
 	}
 	all.mu.Lock()
-	defer all.mu.Unlock()
-	if all.closed || all.list[recordKey(r)] != nil {
-		s.close()
-		return nil, errors.New("the gateway is ending, or another request delivers there just now")
+	if all.closed || all.list[r.key()] != nil {
+		all.mu.Unlock()
+		opened.close()
+		if s := all.join(r, probe); s != nil {
+			return s, nil
+		}
+		return nil, errors.New("the gateway is ending")
 	}
 	q := all.newQueue(r)
-	q.sink = s
-	all.store(recordKey(r), r)
-	all.list[recordKey(r)] = q
-	go q.run(all.ctx)
-	return q, nil
+	q.sink = opened
+	all.store(changes{q.recordKey(): r})
+	s := q.sender(probe)
+	all.start(q)
+	all.mu.Unlock()
+	q.commit()
+	return s, nil
 }
 
-// find returns the queue with a record, open for documents; nil if there is none.
-func (all *Queues) find(r record) *queue {
+// join returns the sender of a probe to a queue that there is; nil if there is none.
+func (all *Queues) join(r queueRecord, probe string) *sender {
 	all.mu.Lock()
-	defer all.mu.Unlock()
-	q := all.list[recordKey(r)]
-	if q != nil {
-		q.setClosed(false)
+	q := all.list[r.key()]
+	if q == nil {
+		all.mu.Unlock()
+		return nil
 	}
-	return q
+	s := q.sender(probe)
+	all.mu.Unlock()
+	q.commit()
+	return s
+}
+
+// sender returns the sender of a probe, open for documents. The next commit writes it.
+func (q *queue) sender(probe string) *sender {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s := q.senders[probe]
+	if s == nil {
+		s = &sender{queue: q, record: senderRecord{Probe: probe}, stored: true}
+		q.senders[probe] = s
+		q.touch(s)
+	}
+	if s.record.Closed {
+		s.record.Closed = false
+		q.touch(s)
+	}
+	return s
 }
 
 // Check returns an error for a destination that is not allowed to the user.
@@ -150,39 +153,46 @@ func (all *Queues) Check(a Address, u User) error {
 // Try reports whether documents of the user can be delivered to a destination now, as far as
 // that can be known without one. It creates a file that does not exist.
 func (all *Queues) Try(a Address, u User) error {
-	s, err := all.open(record{URI: a.URI, User: u})
+	s, err := all.open(a.URI, u)
 	if err == nil {
 		s.close()
 	}
 	return err
 }
 
-// open returns the sink of a record.
-func (all *Queues) open(r record) (sink, error) {
-	a, err := ParseAddress(r.URI)
+// open returns the sink of a user for an address.
+func (all *Queues) open(uri string, u User) (sink, error) {
+	a, err := ParseAddress(uri)
 	if err != nil {
 		return nil, err
 	}
-	if err := all.Check(a, r.User); err != nil {
+	if err := all.Check(a, u); err != nil {
 		return nil, err
 	}
 	if a.url.Scheme == "file" {
-		return all.files.open(a, r.User)
+		return all.files.open(a, u)
 	}
 	return newPost(a), nil
 }
 
 // States describes the deliveries of a probe.
 func (all *Queues) States(probe string) (states []State) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	for _, q := range all.list {
-		if q.record.Probe == probe {
-			states = append(states, q.state())
+	for _, q := range all.queues() {
+		q.mu.Lock()
+		s := q.senders[probe]
+		q.mu.Unlock()
+		if s != nil {
+			states = append(states, s.state())
 		}
 	}
 	slices.SortFunc(states, func(a, b State) int { return cmp.Compare(a.Destination, b.Destination) })
 	return states
+}
+
+func (all *Queues) queues() []*queue {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return slices.Collect(maps.Values(all.list))
 }
 
 // Close delivers what waits until the context ends. The rest stays in the store, for the next
@@ -190,13 +200,10 @@ func (all *Queues) States(probe string) (states []State) {
 func (all *Queues) Close(ctx context.Context) error {
 	all.mu.Lock()
 	all.closed = true
-	var list []*queue
-	for _, q := range all.list {
-		list = append(list, q)
-	}
 	all.mu.Unlock()
+	list := all.queues()
 	for _, q := range list {
-		for q.state().Waiting > 0 && ctx.Err() == nil {
+		for q.left() > 0 && ctx.Err() == nil {
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -204,7 +211,7 @@ func (all *Queues) Close(ctx context.Context) error {
 	left := 0
 	for _, q := range list {
 		<-q.ended
-		left += q.state().Waiting
+		left += q.left()
 	}
 	if left > 0 && all.saved == nil {
 		return fmt.Errorf("%d measurements could not be delivered", left)
@@ -212,17 +219,24 @@ func (all *Queues) Close(ctx context.Context) error {
 	return nil
 }
 
-// forget removes a queue that is closed and empty. It reports false for another one.
+// left returns the number of documents that wait.
+func (q *queue) left() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting) + len(q.fresh)
+}
+
+// forget removes a queue without senders. It reports false for another one.
 func (all *Queues) forget(q *queue) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.record.Closed || len(q.waiting) > 0 {
+	if len(q.senders) > 0 || len(q.waiting) > 0 {
 		return false
 	}
-	delete(all.list, recordKey(q.record))
-	all.erase(recordKey(q.record))
+	delete(all.list, q.key)
+	all.store(changes{q.recordKey(): nil})
 	return true
 }
 
@@ -230,53 +244,37 @@ func (all *Queues) forget(q *queue) bool {
 func (all *Queues) reserve(u User, n int) bool {
 	all.roomMu.Lock()
 	defer all.roomMu.Unlock()
-	total := n
-	for _, bytes := range all.bytes {
-		total += bytes
-	}
-	if total > mostBytes || all.bytes[u.UID]+n > mostBytesOfUser {
+	if all.total+n > mostBytes || all.bytes[u.UID]+n > mostBytesOfUser {
 		return false
 	}
-	all.bytes[u.UID] += n
+	all.take(u, n)
 	return true
 }
 
 func (all *Queues) release(u User, n int) {
 	all.roomMu.Lock()
 	defer all.roomMu.Unlock()
-	if all.bytes[u.UID] -= n; all.bytes[u.UID] == 0 {
+	all.take(u, -n)
+}
+
+func (all *Queues) take(u User, n int) {
+	all.total += n
+	if all.bytes[u.UID] += n; all.bytes[u.UID] == 0 {
 		delete(all.bytes, u.UID)
 	}
 }
 
-// store writes to the journal. If that fails, the document still waits in memory.
-func (all *Queues) store(key string, value any) {
-	if all.saved == nil {
+// store writes to the journal. If that fails, documents still wait in memory.
+func (all *Queues) store(c changes) {
+	if all.saved == nil || len(c) == 0 {
 		return
 	}
-	if err := all.saved.Put(key, value); err != nil {
-		all.log.Debug("a measurement that waits will be lost if the gateway is killed", "key", key, "error", err)
+	for key, value := range c {
+		if b, ok := value.(*batch); ok {
+			c[key] = b.encode()
+		}
 	}
-}
-
-func (all *Queues) erase(key string) {
-	if all.saved == nil {
-		return
+	if err := all.saved.Update(c); err != nil {
+		all.log.Debug("if the gateway is killed, measurements that wait will be lost, or delivered again", "error", err)
 	}
-	if err := all.saved.Delete(key); err != nil {
-		all.log.Debug("a measurement may be delivered again if the gateway is killed", "key", key, "error", err)
-	}
-}
-
-// recordKey, itemsOf and itemKey return keys of the journal. A probe may have had several
-// destinations.
-func recordKey(r record) string { return recordPrefix + name(r) }
-func itemsOf(r record) string   { return itemPrefix + name(r) + "/" }
-
-func itemKey(r record, number int64) string { return fmt.Sprintf("%s%d", itemsOf(r), number) }
-
-func name(r record) string {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%s %d %t", r.URI, r.User.UID, r.User.Trusted)
-	return fmt.Sprintf("%s/%016x", r.Probe, h.Sum64())
 }

@@ -58,6 +58,7 @@ type Journal struct {
 	values  map[string]json.RawMessage
 	missing map[string]bool // keys whose new values or deletions are not in the file
 	retry   *time.Timer     // calls flushLater; nil if no call is due
+	buffer  []byte
 }
 
 // Open locks a data directory, and reads or creates its journal. If another gateway uses the
@@ -191,14 +192,27 @@ func (j *Journal) Put(key string, value any) error {
 }
 
 // Delete removes a value, if there is one.
-func (j *Journal) Delete(key string) error {
-	j.mu.Lock()
-	_, ok := j.values[key]
-	j.mu.Unlock()
-	if !ok {
-		return nil
+func (j *Journal) Delete(key string) error { return j.write(record{Key: key}) }
+
+// Update writes several values, and removes those that are nil, in one write to the file. It
+// is Put and Delete for many keys. A json.RawMessage must be on one line.
+func (j *Journal) Update(values map[string]any) error {
+	records := make([]record, 0, len(values))
+	for key, value := range values {
+		r := record{Key: key}
+		if value != nil {
+			raw, ok := value.(json.RawMessage)
+			if !ok {
+				var err error
+				if raw, err = json.Marshal(value); err != nil {
+					return err
+				}
+			}
+			r.Value = raw
+		}
+		records = append(records, r)
 	}
-	return j.write(record{Key: key})
+	return j.write(records...)
 }
 
 // Close unlocks the directory. The file remains.

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,13 +23,23 @@ type record struct {
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// line returns the record with its checksum in front.
-func (r record) line() ([]byte, error) {
-	text, err := json.Marshal(r)
+// appendLine appends the record with its checksum in front. The value was checked when it was
+// put.
+func (r record) appendLine(line []byte) ([]byte, error) {
+	key, err := json.Marshal(r.Key)
 	if err != nil {
-		return nil, err
+		return line, err
 	}
-	return fmt.Appendf(nil, "%08x %s\n", crc32.ChecksumIEEE(text), text), nil
+	const sum = len("00000000 ")
+	from := len(line)
+	line = append(line, "00000000 {\"key\":"...)
+	line = append(line, key...)
+	if r.Value != nil {
+		line = append(append(line, ",\"value\":"...), r.Value...)
+	}
+	line = append(line, "}\n"...)
+	copy(line[from:], fmt.Sprintf("%08x", crc32.ChecksumIEEE(line[from+sum:len(line)-1])))
+	return line, nil
 }
 
 // parse reads a line; ok is false if it is damaged or incomplete.
@@ -45,20 +56,25 @@ func parse(line string) (r record, ok bool) {
 // rewrites it. So outdated records cannot fill the disk.
 const slack = 1 << 20
 
-// write appends a record, after those that could not be written before. A record that
-// cannot be written is kept until it can.
-func (j *Journal) write(r record) error {
+// write appends records together, after those that could not be written before. Records
+// that cannot be written are kept until they can.
+func (j *Journal) write(records ...record) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
 		return fmt.Errorf("cannot write to %s: %w", j.path, fs.ErrClosed)
 	}
-	if r.Value == nil {
-		delete(j.values, r.Key)
-	} else {
-		j.values[r.Key] = r.Value
+	for _, r := range records {
+		if _, known := j.values[r.Key]; r.Value == nil && !known {
+			continue
+		}
+		if r.Value == nil {
+			delete(j.values, r.Key)
+		} else {
+			j.values[r.Key] = r.Value
+		}
+		j.missing[r.Key] = true
 	}
-	j.missing[r.Key] = true
 	if err := j.flush(); err != nil {
 		return &Unwritten{j, err}
 	}
@@ -113,37 +129,52 @@ func (j *Journal) flushLater() {
 	}
 }
 
-// append appends the missing records to the file. It removes an incomplete record, because
-// the records after that would not be read. If it cannot, the journal needs a new file.
+// append appends the missing records to the file, all or none of them. It removes an
+// incomplete record, because the records after that would not be read. If it cannot, the
+// journal needs a new file.
 func (j *Journal) append() error {
 	if j.torn {
 		return j.rewrite()
 	}
-	for _, key := range slices.Sorted(maps.Keys(j.missing)) {
-		line, err := record{key, j.values[key]}.line()
-		if err != nil {
+	lines := j.buffer[:0]
+	keys := slices.Sorted(maps.Keys(j.missing))
+	// A SIGKILL may interrupt a long write. What replaces other values comes before their removal.
+	slices.SortStableFunc(keys, func(a, b string) int { return cmp.Compare(removal(j.values[a]), removal(j.values[b])) })
+	for _, key := range keys {
+		var err error
+		if lines, err = (record{key, j.values[key]}).appendLine(lines); err != nil {
 			return err
 		}
-		if _, err := j.file.Write(line); err != nil {
-			j.torn = j.file.Truncate(j.size) != nil
-			return err
-		}
-		j.size += int64(len(line))
-		delete(j.missing, key)
+	}
+	if _, err := j.file.Write(lines); err != nil {
+		j.torn = j.file.Truncate(j.size) != nil
+		return err
+	}
+	j.size += int64(len(lines))
+	clear(j.missing)
+	if j.buffer = lines; cap(lines) > slack {
+		j.buffer = nil
 	}
 	return nil
+}
+
+// removal returns 1 for a value that was removed, 0 for others.
+func removal(value json.RawMessage) int {
+	if value == nil {
+		return 1
+	}
+	return 0
 }
 
 // rewrite replaces the journal by a file with the current records only. The caller holds mu,
 // or is the only user.
 func (j *Journal) rewrite() error {
-	var all bytes.Buffer
+	var all []byte
 	for _, key := range slices.Sorted(maps.Keys(j.values)) {
-		line, err := record{key, j.values[key]}.line()
-		if err != nil {
+		var err error
+		if all, err = (record{key, j.values[key]}).appendLine(all); err != nil {
 			return err
 		}
-		all.Write(line)
 	}
 	fresh := j.path + ".new"
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) { // left by a gateway that was killed while writing it
@@ -153,7 +184,7 @@ func (j *Journal) rewrite() error {
 	if err != nil {
 		return fmt.Errorf("cannot write the journal: %w", err)
 	}
-	if _, err = file.Write(all.Bytes()); err == nil {
+	if _, err = file.Write(all); err == nil {
 		err = os.Rename(fresh, j.path)
 	}
 	if err != nil {
@@ -161,7 +192,7 @@ func (j *Journal) rewrite() error {
 		os.Remove(fresh) // the disk may have no other free room
 		return fmt.Errorf("cannot write the journal: %w", err)
 	}
-	j.setFile(file, int64(all.Len()))
+	j.setFile(file, int64(len(all)))
 	return nil
 }
 
