@@ -21,6 +21,7 @@ type App struct {
 	registry  *Registry
 	tool      connection
 	processes processes
+	clock     clock
 
 	// op is held during a change, from its first request to the monitor to its last. Only
 	// changes use the fields that it guards.
@@ -40,7 +41,7 @@ type App struct {
 
 func newApp(name string, r *Registry) *App {
 	a := &App{name: name, registry: r}
-	a.forks.app, a.pauses.app = a, a
+	a.forks.app, a.pauses.app, a.clock.app = a, a, a
 	return a
 }
 

@@ -58,6 +58,23 @@ func (c *connection) request(ctx context.Context, request string) (omis.Reply, e
 	return c.send(ctx, request, nil, 0)
 }
 
+// read sends requests for values as one request, and returns the reply to each.
+func (c *connection) read(ctx context.Context, reads []string) ([]omis.Reply, error) {
+	switch len(reads) {
+	case 0:
+		return nil, nil
+	case 1:
+		reply, err := c.request(ctx, reads[0])
+		return []omis.Reply{reply}, err
+	}
+	many := translate.ReadMany(reads)
+	reply, err := c.request(ctx, many.Request)
+	if err != nil {
+		return nil, err
+	}
+	return many.Split(reply), nil
+}
+
 // define sends a conditional request and returns its token. The callback gets the later
 // replies, except for those that the flags omit.
 func (c *connection) define(ctx context.Context, request string, callback func(omis.Reply), flags omis.Flags) (omis.Token, error) {

@@ -5,19 +5,19 @@ import (
 
 	"mirador/mir"
 	"mirador/mir/translate"
+	"mirador/omis"
 )
 
 // values answers VALUE for some probes, in the order of the request.
 func (a *App) values(ctx context.Context, ps []addressed) (*mir.Measured, error) {
-	var all []translate.Reading
+	list := make([]*Probe, len(ps))
+	for i, p := range ps {
+		list[i] = p.Probe
+	}
+	all, failed := readings(ctx, a, list)
 	var errs Errors
-	for _, p := range ps {
-		r, err := p.reading(ctx)
-		if err != nil {
-			errs = append(errs, p.blame(err)...)
-			continue
-		}
-		all = append(all, r)
+	for i, err := range failed {
+		errs = append(errs, ps[i].blame(err)...)
 	}
 	if len(errs) > 0 {
 		return nil, collected(errs)
@@ -32,41 +32,64 @@ func (p *Probe) Value(ctx context.Context) (*mir.Measured, error) {
 
 // reading returns the present value of the probe with its plan.
 func (p *Probe) reading(ctx context.Context) (translate.Reading, error) {
-	w, vs, err := p.measure(ctx)
-	if err != nil {
-		return translate.Reading{}, err
-	}
-	return translate.Reading{ProbeID: p.id, Plan: w.plan, Values: vs}, nil
+	all, errs := readings(ctx, p.app, []*Probe{p})
+	return all[0], errs[0]
 }
 
-// measure returns the values of the probe: the samples of one that measures at fixed times,
-// otherwise the answer of the monitor to one request.
-func (p *Probe) measure(ctx context.Context) (*installed, []translate.Value, error) {
+// readings returns the present values of some probes, or the errors in their places. It reads
+// all of them by one request to the monitor.
+func readings(ctx context.Context, a *App, list []*Probe) ([]translate.Reading, []error) {
+	all, errs := make([]translate.Reading, len(list)), make([]error, len(list))
+	var asked []int
+	var reads []string
+	works := make([]*installed, len(list))
+	for i, p := range list {
+		w, vs, ask, err := p.stored(ctx)
+		if errs[i] = err; err != nil {
+			continue
+		}
+		all[i], works[i] = translate.Reading{ProbeID: p.id, Plan: w.plan, Values: vs}, w
+		if ask {
+			asked, reads = append(asked, i), append(reads, w.read)
+		}
+	}
+	replies, err := a.tool.read(ctx, reads)
+	for n, i := range asked {
+		if errs[i] = err; err == nil {
+			all[i].Values, errs[i] = list[i].take(works[i], replies[n])
+		}
+	}
+	return all, errs
+}
+
+// stored returns the values of a probe that are in the gateway: the samples of one that
+// measures at fixed times, or the last values of an inactive one. ask means that the monitor
+// has the values.
+func (p *Probe) stored(ctx context.Context) (w *installed, vs []translate.Value, ask bool, err error) {
 	state, w := p.now()
 	switch state {
 	case Defined:
-		return nil, nil, failf(Conflict, "%s is not installed yet: it waits for a request with flush=\"true\"", p.id)
+		return nil, nil, false, failf(Conflict, "%s is not installed yet: it waits for a request with flush=\"true\"", p.id)
 	case Failed:
-		return nil, nil, p.broken()
+		return nil, nil, false, p.broken()
 	case Removed:
-		return nil, nil, failf(NotFound, "%s has been removed", p.id)
+		return nil, nil, false, failf(NotFound, "%s has been removed", p.id)
 	}
 	if w.samples != nil {
 		if !translate.Scheduled(w.times) {
 			if err := p.measureNow(ctx, w, state); err != nil {
-				return nil, nil, err
+				return nil, nil, false, err
 			}
 		}
 		if vs := w.samples.values(); len(vs) > 0 {
-			return w, vs, nil
+			return w, vs, false, nil
 		}
-		return w, w.plan.Nothing(), nil
+		return w, w.plan.Nothing(), false, nil
 	}
 	if !w.plan.OnRegion() && !w.plan.OnEvents() && state == Inactive {
-		return w, w.lastValues(), nil
+		return w, w.lastValues(), false, nil
 	}
-	vs, err := p.ask(ctx, w)
-	return w, vs, err
+	return w, nil, true, nil
 }
 
 // measureNow takes a measurement because its values are asked for, unless the probe is inactive.
@@ -82,10 +105,10 @@ func (p *Probe) measureNow(ctx context.Context, w *installed, state State) error
 	return p.keepSamples(w, false)
 }
 
-// ask reads the values from the monitor, and completes them with the last values of terminated
+// take reads the values of a reply, and completes them with the last values of terminated
 // processes.
-func (p *Probe) ask(ctx context.Context, w *installed) ([]translate.Value, error) {
-	vs, err := p.query(ctx, w)
+func (p *Probe) take(w *installed, reply omis.Reply) ([]translate.Value, error) {
+	vs, err := w.plan.Values(reply, w.handles)
 	if err != nil {
 		return nil, err
 	}

@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"mirador/mir/translate"
-	"mirador/probes/deliver"
 )
 
-// schedule is the goroutine of an active probe that measures, delivers or checks its budget
-// at fixed times.
+// schedule is the goroutine of an active probe that measures or checks its budget at fixed
+// times, or its part of the application's clock, if it only delivers.
 type schedule struct {
+	work *installed
 	stop context.CancelFunc
 	done chan struct{}
 }
@@ -19,20 +19,23 @@ type schedule struct {
 func (p *Probe) startSchedule(w *installed) {
 	measure, send := interval(w.times), pace(w.times)
 	p.direct(w)
-	if !translate.Scheduled(w.times) && send == 0 && w.budget == 0 {
+	if !translate.Scheduled(w.times) && w.budget == 0 {
+		if send > 0 {
+			s := p.app.clock.schedule(p, w, send)
+			p.mu.Lock()
+			p.schedule = s
+			p.mu.Unlock()
+		}
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &schedule{stop: stop, done: make(chan struct{})}
+	s := &schedule{work: w, stop: stop, done: make(chan struct{})}
 	p.mu.Lock()
 	p.schedule = s
 	p.mu.Unlock()
 	go func() {
 		defer close(s.done)
 		p.run(ctx, w, measure, send)
-		if err := p.keepSamples(w, true); err != nil {
-			p.complain(context.Background(), "cannot write the measurements to the journal", err)
-		}
 	}()
 }
 
@@ -45,6 +48,9 @@ func (p *Probe) stopSchedule() {
 	if s != nil {
 		s.stop()
 		<-s.done
+		if err := p.keepSamples(s.work, true); err != nil {
+			p.complain(context.Background(), "cannot write the measurements to the journal", err)
+		}
 	}
 }
 
@@ -169,15 +175,7 @@ func (m *sampling) add(ctx context.Context, vs []translate.Value) {
 
 // send delivers the probe's value, if there are destinations.
 func (p *Probe) send(ctx context.Context) {
-	if p.outlet.Empty() {
-		return
-	}
-	r, err := p.reading(ctx)
-	if err != nil {
-		p.complain(ctx, "cannot deliver", err)
-		return
-	}
-	deliver.Send(deliver.Parcel{To: &p.outlet, Document: translate.Document([]translate.Reading{r})})
+	p.app.clock.send(ctx, []*Probe{p})
 }
 
 func (p *Probe) complain(ctx context.Context, what string, err error) {

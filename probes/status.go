@@ -67,9 +67,9 @@ func (p *Probe) document(extended bool) *mir.Probe {
 // Hits returns the number of executions of the probe's region, as far as its metrics record it;
 // 0 without a region.
 func (p *Probe) Hits(ctx context.Context) (int64, error) {
-	w, vs, err := p.measure(ctx)
-	if err != nil || !w.plan.OnRegion() {
+	r, err := p.reading(ctx)
+	if err != nil || !r.Plan.OnRegion() {
 		return 0, err
 	}
-	return w.plan.Executions(vs), nil
+	return r.Plan.Executions(r.Values), nil
 }
