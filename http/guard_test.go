@@ -198,7 +198,7 @@ func TestConnectionsOfStrangers(t *testing.T) {
 	}
 }
 
-// TestConnectionsOfAnotherUserOverTCP has one user of the machine open more connections than
+// TestConnectionsOfAnotherUserOverTCP opens, as one user of the machine, more connections than
 // there may be. The connection that another user opened earlier stays.
 func TestConnectionsOfAnotherUserOverTCP(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

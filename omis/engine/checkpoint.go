@@ -75,7 +75,7 @@ func (f *fleet) hasPrograms(e *Engine) bool {
 	return slices.ContainsFunc(f.procs, func(p *process) bool { return p.programs.HasPrograms() })
 }
 
-// clear has the monitor execute the programs of the processes: a node saves code without its own
+// clear makes the monitor, not programs, execute the requests of the processes: a node saves code without its own
 // breakpoints, but not without the changes of placements. back puts the programs back.
 func (f *fleet) clear(e *Engine) (back func()) {
 	e.admin.Lock()

@@ -97,7 +97,7 @@ func (e *Engine) pointAt(proc *process, w node.Watch, s *subscription) (*point, 
 	return p, nil
 }
 
-// plant has the process's node watch for the event. Events that the engine causes need no watch.
+// plant sets the watch for the event on the process's node. Events that the engine causes need no watch.
 func (p *point) plant() error {
 	at := p.proc.at()
 	p.node = at.node

@@ -46,7 +46,7 @@ func (e *Engine) enable(list []*csr) []error {
 	return errs
 }
 
-// guard has the monitor execute requests that change objects which the list of a locked request names,
+// guard makes the monitor execute requests that change objects which the list of a locked request names,
 // before the list is executed for the first time.
 func (c *csr) guard() {
 	if !c.request.Locked || c.deleted {

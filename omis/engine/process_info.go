@@ -20,7 +20,7 @@ func procFields(c *call) (node.ProcFields, error) {
 	return node.ProcFields(flags), err
 }
 
-// procsAhead has a node read all processes together, if it can.
+// procsAhead reads all processes of a node together, if the node can do that.
 func procsAhead(c *call, objs []object) (read int) {
 	fields, err := procFields(c)
 	if err != nil || fields == 0 || len(objs) < 2 {

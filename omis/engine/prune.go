@@ -107,7 +107,7 @@ func (r *registry) forget(p *process, before memories, alive map[int]bool, rows 
 	}
 }
 
-// foldRows has objects of tools add up their own rows of ended threads. The caller holds Engine.admin.
+// foldRows tells objects of tools to add up their own rows of ended threads. The caller holds Engine.admin.
 func (e *Engine) foldRows(p *process) {
 	ended := service.Ended{
 		Proc: p.token, Nobody: e.reg.threadOfRow(p, &program.Row{}),

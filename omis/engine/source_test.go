@@ -24,7 +24,7 @@ func watchSpan(b *bench) {
 		`thread_has_started_sys_call([],"") : pa_counter_add([pa_c_1],1)`)
 }
 
-// execute has a thread execute the function, with a number of system calls before and during it.
+// execute makes a thread execute the function, with a number of system calls before and during it.
 func execute(p *fake.Process, tid, before, during int) {
 	call := func(n int) {
 		for range n {

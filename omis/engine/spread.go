@@ -87,7 +87,7 @@ func (g *segment) enqueue(n *machine, j *job) {
 	g.queues[n] = append(g.queues[n], j)
 }
 
-// flush has the nodes execute their steps, and enters the results into the reply.
+// flush executes the steps on all nodes concurrently, and enters the results into the reply.
 func (x *execution) flush(g *segment, reply omis.Reply) {
 	var working sync.WaitGroup
 	for _, jobs := range g.queues {

@@ -128,7 +128,7 @@ func threadFields(c *call) (node.ThreadFields, error) {
 	return node.ThreadFields(flags), err
 }
 
-// threadsAhead has nodes read threads of a process together, if they can.
+// threadsAhead reads the threads of each process together, if the node can do that.
 func threadsAhead(c *call, objs []object) (read int) {
 	fields, err := threadFields(c)
 	if err != nil || fields == 0 || len(objs) == 1 {

@@ -51,7 +51,7 @@ func (s *space) addArena(addr uint64, home bool) *arena {
 	return &s.arenas[len(s.arenas)-1]
 }
 
-// mapArena has a thread of the frozen process map an arena. The process may not write there;
+// mapArena maps an arena in the frozen process, by a system call of one of its threads. The process may not write there;
 // the monitor writes through /proc/PID/mem.
 func (s *space) mapArena(maps proc.Mappings, near uint64) (uint64, error) {
 	for _, addr := range vacancies(maps, near, resident.ArenaSize) {

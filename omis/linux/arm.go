@@ -105,7 +105,7 @@ func (s *space) install() error {
 	return s.o.masks.openHandlers(t)
 }
 
-// action has a stopped thread read its process's action for a signal. The memory is that of
+// action reads, by a system call of a stopped thread, its process's action for a signal. The memory is that of
 // the thread's process.
 func (s *space) action(t *thread, memory *os.File, sig unix.Signal) (resident.Sigaction, error) {
 	var block [resident.BlockSize]byte
@@ -121,7 +121,7 @@ func (s *space) action(t *thread, memory *os.File, sig unix.Signal) (resident.Si
 	return resident.ParseSigaction(block[:]), nil
 }
 
-// setAction has a stopped thread set its process's action for a signal. The memory is that of
+// setAction sets, by a system call of a stopped thread, its process's action for a signal. The memory is that of
 // the thread's process.
 func (s *space) setAction(t *thread, memory *os.File, sig unix.Signal, act resident.Sigaction) error {
 	var block [resident.BlockSize]byte

@@ -99,7 +99,7 @@ func (j *injector) callInSyscall(t *thread, addr uint64) error {
 	return nil
 }
 
-// spareEINTR has a stopped thread repeat a system call that failed with EINTR only because the
+// spareEINTR makes a stopped thread repeat a system call that failed with EINTR only because the
 // thread was stopped: a program need not be prepared for that. If a signal handler of the
 // program runs first, the call fails all the same.
 func spareEINTR(tid int) {

@@ -56,7 +56,7 @@ func (m *meeting) comeOut(among func(*thread) bool) {
 	}
 }
 
-// comeOutOfPatches has stopped threads leave patches. They leave them at once unless a signal
+// comeOutOfPatches lets stopped threads leave patches. They leave them at once unless a signal
 // handler runs.
 func (p *patcher) comeOutOfPatches(among func(*thread) bool) {
 	g := p.o.node.grounds.of(p.o.proc)

@@ -26,7 +26,7 @@ func errStrict(pid int) error {
 	return omis.Errorf(omis.UnsupportedService, "process %d forbids itself all system calls but read and write (seccomp's strict mode): breakpoints need other calls; a list that only counts and times can run in the kernel", pid)
 }
 
-// lift has the kernel ask no filter when a stopped thread makes a system call for the monitor.
+// lift keeps the kernel from asking filters when a stopped thread makes a system call for the monitor.
 // That requires CAP_SYS_ADMIN. Without it the filter decides, and its decision cannot be known
 // before.
 func (t *thread) lift() {

@@ -307,7 +307,7 @@ func (p *patcher) barsPatches() error {
 	return p.o.tracer.barsCode("by which memory is mapped")
 }
 
-// share has the frozen process map the memory of a ground.
+// share maps the memory of a ground in the frozen process.
 func (p *patcher) share(g *ground) error {
 	mapped, err := proc.Maps(p.o.proc.PID)
 	if err != nil {

@@ -137,7 +137,7 @@ func (m *meeting) stands() bool {
 	return false
 }
 
-// lookAgain has an owner check whether it is still needed.
+// lookAgain is the command to an owner to check whether it is still needed.
 type lookAgain struct{}
 
 func (lookAgain) do(*owner) {}

@@ -110,7 +110,7 @@ func raised(t *thread) bool {
 	return ptrace.GetSigInfo(t.tid, &info) == nil && info.Code == ptrace.FromKernel
 }
 
-// afterHit has the thread continue, or wait for the end of the round.
+// afterHit continues the thread, or defers that to the end of the round.
 func (e *events) afterHit(t *thread) {
 	if t.round != e.o.tracer.round {
 		t.round, t.served = e.o.tracer.round, 0

@@ -33,7 +33,7 @@ type injection struct {
 	outer     *injection // an abandoned one, to which the thread comes after this one
 }
 
-// injector has threads of the process make system calls for the monitor; the state of that is
+// injector makes threads of the process execute system calls for the monitor; the state of that is
 // in each thread (thread.injection). It belongs to the owner's goroutine.
 type injector struct{ o *owner }
 
@@ -45,7 +45,7 @@ const callPatience = 2 * time.Second
 // processor.
 const callTurns = 15
 
-// inject has some thread of the frozen process make a system call.
+// inject makes a system call by some thread of the frozen process.
 func (j *injector) inject(c resident.Call) (int64, error) {
 	var block [resident.BlockSize]byte
 	return j.injectOn(&block, func(uint64) resident.Call { return c })
@@ -104,7 +104,7 @@ func (j *injector) hasStack(regs *ptrace.Regs) bool {
 	return err == nil
 }
 
-// call has a stopped thread make a system call, which may use block, and reads back what the
+// call makes a system call by a stopped thread, which may use block, and reads back what the
 // call wrote there.
 func (j *injector) call(t *thread, memory *os.File, c func(block uint64) resident.Call, block *[resident.BlockSize]byte) (int64, error) {
 	stub, cleanUp, err := j.stub()
@@ -119,7 +119,7 @@ func (j *injector) call(t *thread, memory *os.File, c func(block uint64) residen
 	return in.result, err
 }
 
-// sweep has a stopped thread change its process's actions for some signals, so that SIGTRAP is
+// sweep changes, by a stopped thread, its process's actions for some signals, so that SIGTRAP is
 // in their masks or is not. It returns the signals that it changed.
 func (j *injector) sweep(t *thread, memory *os.File, signals uint64, block bool) (changed uint64, err error) {
 	j.o.masks.unblock(t) // the sweep ends with a breakpoint

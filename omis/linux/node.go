@@ -38,7 +38,7 @@ type Config struct {
 	// resident handler.
 	Warden []string
 
-	// Ptrace has threads held by ptrace only: no jump is written into any program.
+	// Ptrace allows threads to be held by ptrace only: no jump is written into any program.
 	Ptrace bool
 
 	// Sharing leaves the first instruction of every function to the uprobes of other tools:

@@ -223,7 +223,7 @@ func (p *patcher) sleeper() *thread {
 	return nil
 }
 
-// furnishBy has one thread map memory while the others run, so that less remains to do while
+// furnishBy maps memory by one thread while the others run, so that less remains to do while
 // all are stopped.
 func (p *patcher) furnishBy(one *thread, g *ground, b *patch.Batch) {
 	p.o.tracer.freeze(func(t *thread) bool { return t == one })
@@ -235,7 +235,7 @@ func (p *patcher) furnishBy(one *thread, g *ground, b *patch.Batch) {
 	_ = b.Furnish(patched{host{p.o}})
 }
 
-// letOut has threads of the frozen process leave retired stubs, and frees the stubs.
+// letOut lets threads of the frozen process leave retired stubs, and frees the stubs.
 func (p *patcher) letOut(g *ground) error {
 	if !g.site.Retired() {
 		return nil

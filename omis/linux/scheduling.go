@@ -107,7 +107,7 @@ func (s *scheduling) keepUp(stop chan struct{}) {
 	}
 }
 
-// refresh has the observer observe exactly the threads that are watched.
+// refresh makes the observer observe exactly the threads that are watched.
 func (s *scheduling) refresh() error {
 	if s.observer == nil {
 		return nil

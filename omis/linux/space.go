@@ -146,7 +146,7 @@ func (s *space) enroll(b *breakpoint, standing bool) error {
 	return s.write(s.home.Entry(b.entry), b.residentEntry().Encode())
 }
 
-// settleIn opens the memory, and has the warden guard the process.
+// settleIn opens the memory, and tells the warden to guard the process.
 func (s *space) settleIn() error {
 	if s.memory != nil {
 		return nil

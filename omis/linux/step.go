@@ -207,7 +207,7 @@ func (s *steps) tellReturn(t *thread, addr uint64) {
 	s.tellStep(node.EventSteppedOver, t, addr)
 }
 
-// endOver has the breakpoint after a call removed.
+// endOver gives up the breakpoint after a call, which takeAway removes.
 func (s *steps) endOver(t *thread) {
 	if v := t.stepper.over; v != nil {
 		t.stepper.over = nil

@@ -97,7 +97,7 @@ func (d *lending) endStop() {
 	d.swallowContinue()
 }
 
-// swallowContinue has a thread that does not block the signal take it from the process's
+// swallowContinue lets a thread that does not block the signal take it from the process's
 // queue. The thread is not interrupted, because that would stop it before it looks there.
 func (d *lending) swallowContinue() {
 	cont := proc.SignalBit(unix.SIGCONT)

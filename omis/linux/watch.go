@@ -88,7 +88,7 @@ func (e *events) prepare(w *watch) error {
 	return nil
 }
 
-// watchAddr has threads held at an address, by a rendezvous if possible.
+// watchAddr begins to hold threads at an address, by a rendezvous if possible.
 func (e *events) watchAddr(w *watch) error {
 	if err := e.isReached(w); err != nil {
 		return err

@@ -104,7 +104,7 @@ func (b *bond) raise(level int, c *Request) {
 	}
 }
 
-// leave has the bond try the next placement, because a request cannot run in this one.
+// leave moves the bond on to the next placement, because a request cannot run in this one.
 func (b *bond) leave(level int, c *Request) {
 	if b.level == level {
 		b.level, b.because = level+1, c

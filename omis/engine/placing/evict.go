@@ -53,7 +53,7 @@ func (p *Process) programsThat(which func(*Subscription) bool) []*Request {
 	return list
 }
 
-// evict has the monitor execute requests whose programs are in a process. An interval that is open is never
+// evict makes the monitor execute requests whose programs are in a process. An interval that is open is never
 // closed, and counts as unfinished.
 func (x *Placing) evict(p *Process, why error, list ...*Request) {
 	var standing, resting []*Subscription
@@ -97,7 +97,7 @@ func (x *Placing) EvictAll(p *Process, why string, which func(*Request) bool) {
 	x.evict(p, Declined("%s", why), p.programsThat(func(s *Subscription) bool { return which(s.Request) })...)
 }
 
-// Clear has the monitor execute all enabled requests of a process for a while. It returns their subscriptions,
+// Clear makes the monitor execute all enabled requests of a process for a while. It returns their subscriptions,
 // which Promote places again.
 func (x *Placing) Clear(p *Process, why string) (moved []*Subscription) {
 	list := p.programsThat(func(s *Subscription) bool { return s.Request.Subs[p] == s })
@@ -131,7 +131,7 @@ func (x *Placing) AbandonCell(t Tool, token omis.Token, cell service.Cell) {
 	x.ForgetCell(cell)
 }
 
-// trap has the monitor execute a request, and says in its placement why nothing is cheaper.
+// trap makes the monitor execute a request, and says in its placement why nothing is cheaper.
 func (x *Placing) trap(s *Subscription) (err error) {
 	for cell := range s.Request.Owner.Changes() {
 		x.inMemory(cell)

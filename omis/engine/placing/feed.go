@@ -86,7 +86,7 @@ func (f *feed) release() {
 	f.end()
 }
 
-// end has the cell take over the rows, and closes the store.
+// end moves the rows to the cell, and closes the store.
 func (f *feed) end() {
 	if f.Proc.feeds[f.feedKey] == f {
 		delete(f.Proc.feeds, f.feedKey)

@@ -11,7 +11,7 @@ import (
 // well have happened before it. So the monitor executes all requests that change an object which a locked
 // list has named; they wait for the list like any other request.
 
-// Guard has the monitor execute requests that change a cell from now on, as long as the cell exists.
+// Guard makes the monitor execute requests that change a cell from now on, as long as the cell exists.
 func (x *Placing) Guard(t Tool, cell service.Cell) {
 	if x.guarded[cell] {
 		return

@@ -38,7 +38,7 @@ type Host interface {
 	Tools() []Tool
 	// TIDs returns the numbers of threads; nil for nil.
 	TIDs(threads map[omis.Token]bool) []int
-	// Execute has the monitor execute a request in a process from now on. note is added to the placement.
+	// Execute makes the monitor execute a request in a process from now on. note is added to the placement.
 	Execute(*Subscription) (held Held, note string, err error)
 	// Attached returns the processes that a tool is attached to.
 	Attached() []*Process

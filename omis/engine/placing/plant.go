@@ -12,7 +12,7 @@ import (
 
 // All functions of this file want the lock held by their caller.
 
-// Subscribe has a request executed in a process.
+// Subscribe begins the execution of a request in a process.
 func (x *Placing) Subscribe(c *Request, t Target) error { return x.SubscribeAll([]Wanted{{c, t}})[0] }
 
 // SubscribeAll is Subscribe for many requests of one tool, which takes much less time than one after the
@@ -78,7 +78,7 @@ func (x *Placing) findPlaces(p *Process, list []*candidate) {
 	}
 }
 
-// execute has the monitor execute a request that was enabled just now, or ran elsewhere before.
+// execute makes the monitor execute a request that was enabled just now, or ran elsewhere before.
 func (x *Placing) execute(k *candidate) {
 	c, p := k.Request, k.Proc
 	err := k.canTime()

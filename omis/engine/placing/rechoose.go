@@ -102,7 +102,7 @@ func beside(p omis.Placement, c *Request) omis.Placement {
 // end meanwhile.
 const rechoosesAfter = 200 * time.Millisecond
 
-// freed has placements chosen again of subscriptions that a request was in the way of. The request is not
+// freed chooses again, later, the placements of subscriptions that a request was in the way of. The request is not
 // executed in the process any more.
 func (x *Placing) freed(p *Process, c *Request) {
 	x.relieve(p.victims[c])

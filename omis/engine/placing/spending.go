@@ -19,7 +19,7 @@ func (n *Machine) Cost(placement, kind string) (program.Cost, bool) {
 	return program.Cost{}, false
 }
 
-// Calibrate has a placement measured, and waits for the result.
+// Calibrate measures a placement, and returns when that is done.
 func (n *Machine) Calibrate(placement string) {
 	if c := n.Can.Costs; c != nil {
 		c.Calibrate(placement)

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// checked has the host run code at a place with random registers, flags and memory.
+// checked makes the host run code at a place with random registers, flags and memory.
 func (h *host) checked(p interface {
 	Place([]program.Placing) ([]program.Placed, []error)
 	Remove([]program.Placed) error

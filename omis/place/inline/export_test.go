@@ -83,7 +83,7 @@ func (f *Folder) Totals() (threads, inBuckets, least, most uint64) {
 	return threads, inBuckets, f.done.Load(), f.begun.Load()
 }
 
-// Count has the folder continue after so many threads.
+// Count continues the folder after so many threads.
 func (f *Folder) Count(threads uint64) {
 	f.begun.Store(threads)
 	f.done.Store(threads)

@@ -265,7 +265,7 @@ func (h *host) place(function, where int) uint64 {
 	return h.at + uint64(function*functionSize+where)
 }
 
-// do has the host do something with a function.
+// do makes the host do something with a function.
 func (h *host) do(what string, function int, args ...any) string {
 	h.t.Helper()
 	line := fmt.Sprint(what, " ", function*functionSize)

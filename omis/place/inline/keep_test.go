@@ -159,7 +159,7 @@ func TestCrowdIsKept(t *testing.T) {
 	e.end(t)
 }
 
-// dies has the monitor do something that it does not survive.
+// dies makes the monitor do something that it does not survive.
 func (e *keptHost) dies(t *testing.T, of func()) {
 	t.Helper()
 	defer func() {

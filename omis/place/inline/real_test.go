@@ -26,7 +26,7 @@ func scenes(t testing.TB, flags ...string) string {
 	return subject.Compile(t, "scenes", append([]string{object, "../../monitor/rig/testdata/thrower.cc"}, flags...)...)
 }
 
-// do has the program do something.
+// do makes the program do something.
 func (g *observed) do(format string, args ...any) {
 	g.t.Helper()
 	g.Tell(format, args...)

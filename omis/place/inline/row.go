@@ -74,7 +74,7 @@ func (m *memory) forgetSums(slot int, c cell) {
 	m.word(at + former + sumDone).Store(n)
 }
 
-// forgetTimer has the thread of a slot clear its row at its next hit.
+// forgetTimer marks the row of a slot, which its thread then clears at its next hit.
 func (m *memory) forgetTimer(slot int, c cell) {
 	if at := m.rowAt(slot, c); m.inUse(at) {
 		m.word(at + rowLimit).Store(0)

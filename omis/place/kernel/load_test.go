@@ -33,7 +33,7 @@ func TestLoadedArgumentsAreTakenOver(t *testing.T) {
 	takeSumOver(t, a, func() { g.Do("tells 9") }, -45)
 }
 
-// takeSumOver kills monitors, and has the target do something that adds an amount.
+// takeSumOver kills monitors, and makes the target do something that adds an amount.
 func takeSumOver(t *testing.T, a assignment, do func(), amount int) {
 	t.Helper()
 	k := placedKeeper(t, a)
