@@ -61,7 +61,7 @@ func (t *Thread) Begin() {
 	}
 }
 
-// End has the owner step back soon.
+// End makes the owner step back soon.
 func (t *Thread) End() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

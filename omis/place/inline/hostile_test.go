@@ -377,7 +377,7 @@ func TestDamagedIsTakenAway(t *testing.T) {
 	}
 }
 
-// TestFaultCostsItsTarget has the memory of a process fault while it is read.
+// TestFaultCostsItsTarget reads memory of a process that faults meanwhile.
 func TestFaultCostsItsTarget(t *testing.T) {
 	f, other := newForged(t), newForged(t)
 	f.leave(t)
