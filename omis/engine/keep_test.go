@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"mirador/omis"
@@ -173,20 +174,22 @@ func TestRowsOfEndedProcessesAreKept(t *testing.T) {
 // TestKeptStoresOutlastTheirPrograms checks that the store of a kept counter remains after the programs
 // of its disabled requests were removed.
 func TestKeptStoresOutlastTheirPrograms(t *testing.T) {
-	b, placer, p := kept(t)
-	p.Reach(11, 0x10, 100)
-	b.ask(": csr_disable([c_1,c_2])")
-	eventually(t, func() bool { return placer.Standing() == 0 })
-	if placer.Stores() != 2 {
-		t.Errorf("there are %d stores", placer.Stores())
-	}
-	b, _ = successor(t, placer)
-	b.counts("1,[p_7,t_10,1]")
-	watchRegion(b)
-	p.Reach(11, 0x10, 100)
-	b.counts("1,[p_7,t_10,2]")
-	b.ask(": proc_detach([p_7])")
-	b.counts("1,[p_7,t_10,2]")
+	synctest.Test(t, func(t *testing.T) {
+		b, placer, p := kept(t)
+		p.Reach(11, 0x10, 100)
+		b.ask(": csr_disable([c_1,c_2])")
+		eventually(t, func() bool { return placer.Standing() == 0 })
+		if placer.Stores() != 2 {
+			t.Errorf("there are %d stores", placer.Stores())
+		}
+		b, _ = successor(t, placer)
+		b.counts("1,[p_7,t_10,1]")
+		watchRegion(b)
+		p.Reach(11, 0x10, 100)
+		b.counts("1,[p_7,t_10,2]")
+		b.ask(": proc_detach([p_7])")
+		b.counts("1,[p_7,t_10,2]")
+	})
 }
 
 // TestKeptAndEvicted checks that a request whose program is replaced by trap, and later placed again,

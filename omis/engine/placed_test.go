@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"mirador/omis"
 	"mirador/omis/engine/fake"
@@ -288,19 +289,21 @@ func TestProgramsEnd(t *testing.T) {
 // TestDisabledProgramsAreRemoved checks that the programs of a request that stays disabled are
 // removed, and that its measurements remain.
 func TestDisabledProgramsAreRemoved(t *testing.T) {
-	b, placer, p := startPlacing(t)
-	region(b)
-	p.Reach(11, 0x10, 0)
-	b.ask(": csr_disable([c_1,c_2])")
-	if placer.Standing() != 2 {
-		t.Errorf("%d programs are placed immediately after csr_disable", placer.Standing())
-	}
-	eventually(t, func() bool { return placer.Standing() == 0 && placer.Stores() == 0 })
-	b.counts("1,[p_1,t_1,1]")
-	b.ask(": csr_enable([c_1,c_2])")
-	b.runs("c_1", "fake", "")
-	p.Reach(11, 0x10, 0)
-	b.counts("1,[p_1,t_1,2]")
+	synctest.Test(t, func(t *testing.T) {
+		b, placer, p := startPlacing(t)
+		region(b)
+		p.Reach(11, 0x10, 0)
+		b.ask(": csr_disable([c_1,c_2])")
+		if placer.Standing() != 2 {
+			t.Errorf("%d programs are placed immediately after csr_disable", placer.Standing())
+		}
+		eventually(t, func() bool { return placer.Standing() == 0 && placer.Stores() == 0 })
+		b.counts("1,[p_1,t_1,1]")
+		b.ask(": csr_enable([c_1,c_2])")
+		b.runs("c_1", "fake", "")
+		p.Reach(11, 0x10, 0)
+		b.counts("1,[p_1,t_1,2]")
+	})
 }
 
 // TestRowsOfFormerThreads checks that threads that have the same number one after the other have

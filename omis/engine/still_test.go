@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"mirador/omis/engine/fake"
@@ -93,50 +94,58 @@ func (m *moving) timing() {
 // another placement, unless that takes too long.
 func TestSuspendedWhileRequestsMove(t *testing.T) {
 	t.Run("for a breakpoint", func(t *testing.T) {
-		m := startMoving(t)
-		m.timing()
-		m.ask("thread_reached_addr([],0x10) : print([])")
-		m.moves(": csr_enable([c_3])", 2, 0)
-		m.bench.runs("c_2", "trap", "c_1, which opens or closes the same intervals")
+		synctest.Test(t, func(t *testing.T) {
+			m := startMoving(t)
+			m.timing()
+			m.ask("thread_reached_addr([],0x10) : print([])")
+			m.moves(": csr_enable([c_3])", 2, 0)
+			m.bench.runs("c_2", "trap", "c_1, which opens or closes the same intervals")
+		})
 	})
 	t.Run("with another request of the timer", func(t *testing.T) {
-		m := startMoving(t)
-		m.timing()
-		m.ask("thread_reached_addr([],0x130) : pa_timer_stop([pa_t_1])")
-		m.moves(": csr_enable([c_3])", 3, 0)
-		m.bench.runs("c_1", "far", "")
-		m.ask("thread_reached_addr([],0x230) : pa_timer_stop([pa_t_1])")
-		m.moves(": csr_enable([c_4])", 4, 0)
-		m.bench.runs("c_1", "trap", "")
+		synctest.Test(t, func(t *testing.T) {
+			m := startMoving(t)
+			m.timing()
+			m.ask("thread_reached_addr([],0x130) : pa_timer_stop([pa_t_1])")
+			m.moves(": csr_enable([c_3])", 3, 0)
+			m.bench.runs("c_1", "far", "")
+			m.ask("thread_reached_addr([],0x230) : pa_timer_stop([pa_t_1])")
+			m.moves(": csr_enable([c_4])", 4, 0)
+			m.bench.runs("c_1", "trap", "")
+		})
 	})
 	t.Run("for too long", func(t *testing.T) {
-		m := startMoving(t)
-		m.timing()
-		m.ask("thread_reached_addr([],0x10) : print([])")
-		m.waits.Store(true)
-		m.moves(": csr_enable([c_3])", 0, 2)
+		synctest.Test(t, func(t *testing.T) {
+			m := startMoving(t)
+			m.timing()
+			m.ask("thread_reached_addr([],0x10) : print([])")
+			m.waits.Store(true)
+			m.moves(": csr_enable([c_3])", 0, 2)
+		})
 	})
 }
 
 // TestProgramsThatLinger checks that hits of a removed program that a thread still runs are counted once.
 func TestProgramsThatLinger(t *testing.T) {
-	b, placer, p := startPlacing(t)
-	b.ask(": pa_counter_create()")
-	b.ask("thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1)")
-	b.ask("thread_reached_addr([],0x10) : print([])")
-	b.ask(": csr_enable([c_1])")
-	p.Reach(11, 0x10, 0)
-	placer.Linger(true)
-	b.ask(": csr_enable([c_2])")
-	b.runs("c_1", "trap", "")
-	placer.RunLate(11)
-	b.counts("1,[p_1,t_1,2]")
-	p.Reach(11, 0x10, 0)
-	b.counts("1,[p_1,t_1,3]")
-	if placer.Stores() != 1 {
-		t.Errorf("%d stores while the program lingers, want 1", placer.Stores())
-	}
-	placer.Linger(false)
-	eventually(t, func() bool { return placer.Stores() == 0 })
-	b.counts("1,[p_1,t_1,3]")
+	synctest.Test(t, func(t *testing.T) {
+		b, placer, p := startPlacing(t)
+		b.ask(": pa_counter_create()")
+		b.ask("thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1)")
+		b.ask("thread_reached_addr([],0x10) : print([])")
+		b.ask(": csr_enable([c_1])")
+		p.Reach(11, 0x10, 0)
+		placer.Linger(true)
+		b.ask(": csr_enable([c_2])")
+		b.runs("c_1", "trap", "")
+		placer.RunLate(11)
+		b.counts("1,[p_1,t_1,2]")
+		p.Reach(11, 0x10, 0)
+		b.counts("1,[p_1,t_1,3]")
+		if placer.Stores() != 1 {
+			t.Errorf("%d stores while the program lingers, want 1", placer.Stores())
+		}
+		placer.Linger(false)
+		eventually(t, func() bool { return placer.Stores() == 0 })
+		b.counts("1,[p_1,t_1,3]")
+	})
 }
