@@ -7,7 +7,6 @@ package subject
 import (
 	"errors"
 	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -17,23 +16,6 @@ import (
 // patience limits the time for the next line of a subject. A subject that takes longer hangs, even
 // on a busy machine.
 const patience = 4 * time.Minute
-
-// Compile compiles a program from sources and with flags, and returns its path.
-func Compile(t testing.TB, name string, args ...string) string {
-	t.Helper()
-	compiler := "gcc"
-	for _, arg := range args {
-		if filepath.Ext(arg) == ".cc" {
-			compiler = "g++"
-		}
-	}
-	out := filepath.Join(t.TempDir(), name)
-	args = append([]string{"-O2", "-g", "-pthread", "-o", out}, args...)
-	if msg, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", compiler, err, msg)
-	}
-	return out
-}
 
 // Subject is a running program.
 type Subject struct {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -38,6 +39,11 @@ func source(t testing.TB) string {
 // recursively, and such that longjmp or an exception leaves them.
 func Scenes(t testing.TB, flags ...string) string {
 	t.Helper()
+	return subject.Once(t, "scenes "+strings.Join(flags, " "), func() string { return scenes(t, flags) })
+}
+
+func scenes(t testing.TB, flags []string) string {
+	t.Helper()
 	dir := source(t)
 	object := subject.Compile(t, "target.o", append([]string{"-c", filepath.Join(dir, "target.c")}, flags...)...)
 	return subject.Compile(t, "target", append([]string{object, filepath.Join(dir, "thrower.cc")}, flags...)...)
@@ -46,7 +52,9 @@ func Scenes(t testing.TB, flags ...string) string {
 // Caller compiles a target that makes a known number of system calls.
 func Caller(t testing.TB, flags ...string) string {
 	t.Helper()
-	return subject.Compile(t, "caller", append([]string{"-O1", filepath.Join(source(t), "caller.c")}, flags...)...)
+	return subject.Once(t, "caller "+strings.Join(flags, " "), func() string {
+		return subject.Compile(t, "caller", append([]string{"-O1", filepath.Join(source(t), "caller.c")}, flags...)...)
+	})
 }
 
 // Target is a running target.
