@@ -79,17 +79,27 @@ func TestMetricsOfSockets(t *testing.T) {
 // messages returns the values of the metrics of the network.
 func (s *served) messages(t *testing.T) (v netValues) {
 	t.Helper()
-	answer := s.mir(t, "sockets", `<ctrlreq action="VALUE"><probe id="probe-1"/></ctrlreq>`)
 	into := []*float64{&v.send, &v.recv, &v.bytesSend, &v.bytesRecv, &v.blockedSend, &v.blockedRecv, &v.init, &v.end}
-	values := regexp.MustCompile(` value="([^"]*)"`).FindAllStringSubmatch(answer, -1)
-	if len(values) != len(into) {
+	for i, n := range s.values(t, "sockets", "probe-1", len(into)) {
+		*into[i] = n
+	}
+	return v
+}
+
+// values returns the n values of a probe in the order of its metrics.
+func (s *served) values(t *testing.T, app, probe string, n int) []float64 {
+	t.Helper()
+	answer := s.mir(t, app, `<ctrlreq action="VALUE"><probe id="`+probe+`"/></ctrlreq>`)
+	texts := regexp.MustCompile(` value="([^"]*)"`).FindAllStringSubmatch(answer, -1)
+	if len(texts) != n {
 		t.Fatal(answer)
 	}
-	for i, text := range values {
+	values := make([]float64, n)
+	for i, text := range texts {
 		var err error
-		if *into[i], err = strconv.ParseFloat(text[1], 64); err != nil {
+		if values[i], err = strconv.ParseFloat(text[1], 64); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return v
+	return values
 }

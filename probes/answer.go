@@ -105,9 +105,9 @@ func (a *App) machine() translate.Node {
 	return translate.Node{Token: a.node, Name: a.registry.config.Node, Site: a.registry.config.Site}
 }
 
-// targets returns the present processes of the application. With region it includes their
-// modules, in which a region can be found.
-func (a *App) targets(ctx context.Context, region bool) (*translate.Targets, error) {
+// targets returns the present processes of the application. With inCode it includes their
+// modules, in which regions and functions can be found.
+func (a *App) targets(ctx context.Context, inCode bool) (*translate.Targets, error) {
 	t := &translate.Targets{Node: a.machine()}
 	s := translate.NewSnapshot(&mir.SnapshotRequest{}, t.Node)
 	reply, err := a.tool.request(ctx, s.Request)
@@ -122,7 +122,7 @@ func (a *App) targets(ctx context.Context, region bool) (*translate.Targets, err
 	}
 	for i := range t.Processes {
 		p := &t.Processes[i]
-		if !region {
+		if !inCode {
 			break
 		}
 		if p.Modules, err = a.registry.config.Runtime.Modules(ctx, p.PID); err != nil {

@@ -131,7 +131,7 @@ func (a *App) plan(ctx context.Context, r *mir.InstrRequest) (*translate.Plan, e
 	if err := checkBudget(r); err != nil {
 		return nil, err
 	}
-	t, err := a.targets(ctx, r.Region != nil)
+	t, err := a.targets(ctx, translate.InCode(r))
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (a *App) replan(ctx context.Context, list []*Probe) (map[*Probe]*translate.
 	if len(list) == 0 {
 		return plans, errs
 	}
-	t, failed := a.targets(ctx, slices.ContainsFunc(list, func(p *Probe) bool { return p.request.Region != nil }))
+	t, failed := a.targets(ctx, slices.ContainsFunc(list, func(p *Probe) bool { return translate.InCode(&p.request) }))
 	for _, p := range list {
 		if errs[p] = failed; failed == nil {
 			if errs[p] = checkBudget(&p.request); errs[p] == nil {

@@ -24,14 +24,15 @@ type Metric struct {
 	Unavailable string `json:"unavailable,omitempty" xml:"unavailable,omitempty"`
 
 	source source
-	falls  bool    // it is a level, whose differences may be negative
-	begin  []event // what counts, or starts an interval: fromEvents, betweenEvents
-	end    []event // what ends an interval: betweenEvents
-	amount bool    // fromEvents: add the event's first parameter instead of 1, unless it is negative
-	byCall bool    // exists for each system call, as NAME:CALL
-	clock  string  // clock of the timer of betweenEvents; "": wall clock time
-	info   info    // components of fromInfo
-	task   string  // on a region: clock of a timer that shows what the kernel counts for the thread
+	falls  bool     // it is a level, whose differences may be negative
+	begin  []event  // what counts, or starts an interval: fromEvents, betweenEvents
+	end    []event  // what ends an interval: betweenEvents
+	funcs  []string // functions of libraries whose beginnings are in begin, and whose ends are in end
+	amount bool     // fromEvents: add the event's first parameter instead of 1, unless it is negative
+	byCall bool     // exists for each system call, as NAME:CALL
+	clock  string   // clock of the timer of betweenEvents; "": wall clock time
+	info   info     // components of fromInfo
+	task   string   // on a region: clock of a timer that shows what the kernel counts for the thread
 }
 
 // source tells which service the values of a metric come from.

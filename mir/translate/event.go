@@ -14,10 +14,14 @@ import (
 type event struct {
 	service string
 	call    string // the name of a system call, "" for all; only for services with such a parameter
+	place   Place  // only for thread_reached_addr
 }
 
 // on formats the event for a conditional request.
 func (e event) on(threads []omis.Token) string {
+	if e.service == reached {
+		return fmt.Sprintf("%s(%s,%#x)", e.service, list(threads), e.place.Addr)
+	}
 	if strings.HasSuffix(e.service, "_call") {
 		return fmt.Sprintf("%s(%s,%q)", e.service, list(threads), e.call)
 	}
@@ -28,7 +32,7 @@ func (e event) on(threads []omis.Token) string {
 func systemCalls(service string, names ...string) []event {
 	events := make([]event, len(names))
 	for i, name := range names {
-		events[i] = event{service, name}
+		events[i] = event{service: service, call: name}
 	}
 	return events
 }
@@ -36,6 +40,7 @@ func systemCalls(service string, names ...string) []event {
 const (
 	started = "thread_has_started_sys_call"
 	ended   = "thread_has_ended_sys_call"
+	reached = "thread_reached_addr"
 )
 
 // of returns the metric for one system call.
@@ -93,24 +98,32 @@ func (p *Plan) Objects() int { return len(p.eventMetrics()) }
 
 // conditionalEvents returns the conditional requests for events.
 func (p *Plan) conditionalEvents(h Handles) []string {
-	var threads []omis.Token
-	for _, s := range p.scopes {
-		threads = append(threads, s.tokens()...)
-	}
-	if len(threads) == 0 {
-		return nil
-	}
 	var requests []string
-	for i, m := range p.eventMetrics() {
-		action := m.action(h.Events[i])
-		for _, e := range m.begin {
+	add := func(e event, action string) {
+		if threads := p.concerned(e); len(threads) > 0 {
 			requests = append(requests, e.on(threads)+" : "+action)
 		}
+	}
+	for i, m := range p.eventMetrics() {
+		for _, e := range m.begin {
+			add(e, m.action(h.Events[i]))
+		}
 		for _, e := range m.end {
-			requests = append(requests, e.on(threads)+" : "+call("pa_timer_stop", h.Events[i]))
+			add(e, call("pa_timer_stop", h.Events[i]))
 		}
 	}
 	return requests
+}
+
+// concerned returns the token list of an event.
+func (p *Plan) concerned(e event) (threads []omis.Token) {
+	if e.service == reached {
+		return p.watched(e.place)
+	}
+	for _, s := range p.scopes {
+		threads = append(threads, s.tokens()...)
+	}
+	return threads
 }
 
 // action returns the action at the events in begin.

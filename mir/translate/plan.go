@@ -53,6 +53,7 @@ func Instrument(r *mir.InstrRequest, t *Targets) (*Plan, error) {
 	for i := range found {
 		errs = append(errs, p.measurable(&found[i])...)
 	}
+	errs = append(errs, p.findFunctions(r, t)...)
 	if r.Region != nil {
 		errs = append(errs, p.locate(r.Region, t)...)
 	}
@@ -145,11 +146,7 @@ func (p *Plan) locate(c *mir.CodeRegion, t *Targets) Errors {
 	if len(errs) > 0 {
 		return errs
 	}
-	var within []omis.Token
-	for _, s := range p.scopes {
-		within = append(within, s.process)
-	}
-	places, err := r.places(within, p.leaves())
+	places, err := r.places(p.processTokens(), p.leaves())
 	if err != nil {
 		return Errors{Errorf(CannotBeDone, c.Pos, "%v", err)}
 	}

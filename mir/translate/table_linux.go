@@ -6,6 +6,17 @@ import "slices"
 func linuxMetrics() []Metric {
 	return append(slices.Concat(usageMetrics(), sizeMetrics()),
 		Metric{
+			Name: "ALLOC_COUNT", Unit: "1", Kind: "counter", Entities: allEntities, source: fromEvents,
+			funcs:    []string{"malloc", "calloc", "aligned_alloc", "memalign", "posix_memalign"},
+			Doc:      "How often the program allocated memory, without realloc, from glibc's allocator or from one that replaces it. Less FREE_COUNT these are the allocations that are still live, if the program neither frees NULL nor uses realloc to allocate or free.",
+			Measured: "pa_counter_add at the beginnings of malloc, calloc, aligned_alloc, memalign and posix_memalign in all modules of the process",
+		},
+		Metric{
+			Name: "FREE_COUNT", Unit: "1", Kind: "counter", Entities: allEntities, source: fromEvents, funcs: []string{"free"},
+			Doc:      "How often the program freed memory, free(NULL) included.",
+			Measured: "pa_counter_add at the beginning of free in all modules of the process",
+		},
+		Metric{
 			Name: "IOWAIT_COUNT", Unit: "1", Kind: "counter", Entities: allEntities, source: fromEvents,
 			Doc:      "How often threads began to wait for a disk, since the probe was activated or reset.",
 			Measured: "pa_counter_add when pa_thread_has_blocked_on_io",
@@ -16,6 +27,11 @@ func linuxMetrics() []Metric {
 			Doc:      "Total time that threads waited for a disk, in a system call or for a page that had to be read. A wait counts when it ends.",
 			Measured: "pa_timer_start when pa_thread_has_blocked_on_io, pa_timer_stop when thread_has_been_unblocked",
 			begin:    []event{{service: "pa_thread_has_blocked_on_io"}}, end: []event{{service: "thread_has_been_unblocked"}},
+		},
+		Metric{
+			Name: "REALLOC_COUNT", Unit: "1", Kind: "counter", Entities: allEntities, source: fromEvents, funcs: []string{"realloc"},
+			Doc:      "How often the program changed the size of allocated memory.",
+			Measured: "pa_counter_add at the beginning of realloc in all modules of the process",
 		},
 		Metric{
 			Name: "SYSCALL_COUNT", Unit: "1", Kind: "counter", Entities: allEntities, source: fromEvents, byCall: true,

@@ -50,9 +50,22 @@ func mirMetrics() []Metric {
 			Measured: "thread_get_info: read from /proc, without stopping anything",
 		},
 		Metric{
+			Name: "THREAD_WAITED_COUNT", Unit: "1", Kind: "counter", Entities: allEntities, source: fromEvents, funcs: conditionWaits,
+			Doc:      "How often threads began to wait for notification: calls of pthread_cond_wait, pthread_cond_timedwait and pthread_cond_clockwait, which std::condition_variable makes, too.",
+			Measured: "pa_counter_add at the beginnings of these functions in all modules of the process",
+		},
+		Metric{
+			Name: "THREAD_WAITED_TIME", Unit: "ms", Kind: "counter", Entities: allEntities, source: betweenEvents, funcs: conditionWaits,
+			Doc:      "Total time that threads waited for notification, until they have the mutex again. A wait counts when it ends.",
+			Measured: "pa_timer_start at the beginnings of the functions of THREAD_WAITED_COUNT, pa_timer_stop at their ends",
+		},
+		Metric{
 			Name: "WC_TIME", Unit: "ms", Kind: "timer", Entities: allEntities, source: fromTimer,
 			Doc:      "Wall clock time from entering the region to leaving it, for the last execution. For processes and nodes, it is that of the thread that entered the region last.",
 			Measured: "pa_timer_start at the region's entry, pa_timer_stop at each of its exits",
 		},
 	)
 }
+
+// conditionWaits are the functions of Posix threads that wait for a notification.
+var conditionWaits = []string{"pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait"}

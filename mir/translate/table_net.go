@@ -18,7 +18,7 @@ var (
 func netCalls(service string, always, onSockets []string) []event {
 	events := systemCalls(service, always...)
 	for _, name := range onSockets {
-		events = append(events, event{service, name + "@socket"})
+		events = append(events, event{service: service, call: name + "@socket"})
 	}
 	return events
 }
