@@ -138,7 +138,7 @@ func TestProbeLabel(t *testing.T) {
 	c.says("go")
 	time.Sleep(20 * time.Millisecond)
 	calls := c.says("stop") - before
-	want := regexp.MustCompile(`(?m)^mirador_probe_value\{.*label="ci",metric="COUNT",.*probe="probe-1",process="p_1",region="tally:work",thread=""\} (.*)$`)
+	want := regexp.MustCompile(`(?m)^mirador_probe_count_total\{app="tally",.*label="ci",.*probe="probe-1",process="p_1",region="tally:work",thread=""\} (.*)$`)
 	found := want.FindStringSubmatch(wants(t, "--unix-socket", s.socket, "http://mirador/metrics"))
 	if found == nil {
 		t.Fatal("the value is not there")

@@ -31,7 +31,8 @@ func newMetrics(backend Backend) *metrics {
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m.requests, m.seconds,
-		collectors.NewGoCollector(),
+		// Without the memory statistics, of which two have the same name in OpenMetrics.
+		collectors.NewGoCollector(collectors.WithGoCollectorMemStatsMetricsDisabled(), collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsMemory)),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		gauge("mirador_applications", "Applications.", func() float64 { return float64(len(backend.Apps())) }),
 		gauge("mirador_probes", "Probes that were not removed.", func() float64 { return float64(backend.CountProbes()) }),
@@ -88,7 +89,9 @@ func (s *Server) getMetrics(x *exchange) error {
 	if err := values.Register(series(s.backend.Labelled(x.r.Context(), apps))); err != nil {
 		return err
 	}
-	promhttp.HandlerFor(prometheus.Gatherers{s.metrics.own, values}, promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP(x, x.r)
+	promhttp.HandlerFor(prometheus.Gatherers{s.metrics.own, values}, promhttp.HandlerOpts{
+		EnableOpenMetrics: true, ErrorHandling: promhttp.ContinueOnError,
+	}).ServeHTTP(x, x.r)
 	return nil
 }
 

@@ -1,16 +1,12 @@
 package gateway
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-chi/chi/v5"
-
-	"mirador/mir"
-	"mirador/probes"
 )
 
 func TestRouterIsTheTable(t *testing.T) {
@@ -141,32 +137,6 @@ func TestMetrics(t *testing.T) {
 		"mirador_applications 1", "mirador_probes 1")
 }
 
-// TestSeries checks that the values of labelled probes are among the metrics, for those who
-// may see them.
-func TestSeries(t *testing.T) {
-	b := one()
-	status := probes.Status{ID: "probe-1", App: "mmul", Label: "ci", Region: `mmul:"dot"`}
-	key := func(thread string) probes.LabelledKey {
-		return probes.LabelledKey{Metric: "WC_TIME", Node: "n_1", Process: "p_1", Thread: thread}
-	}
-	b.labelled = []probes.Labelled{{Status: status, Values: []probes.LabelledValue{
-		{LabelledKey: key("t_1"), Value: "0.25", Percentiles: []mir.Percentile{{Of: 99.9, Value: "3"}, {Of: 50}}},
-		{LabelledKey: key("t_2"), Value: "7"},
-		{LabelledKey: key("t_2"), Value: "7"},
-	}}}
-	const labels = `app="mmul",function="",label="ci",metric="WC_TIME",node="n_1",`
-	const rest = `probe="probe-1",process="p_1",region="mmul:\"dot\"",thread="t_1"} `
-	expect(t, ask(t, b, root, "GET", "/metrics", ""), 200,
-		"mirador_probe_value{"+labels+rest+"0.25", `mirador_probe_percentile{`+labels+`percentile="99.9",`+rest+"3", `thread="t_2"} 7`, "mirador_probe_values_omitted 0")
-	if got := ask(t, b, other, "GET", "/metrics", "").Body.String(); strings.Contains(got, "mirador_probe_value{") || !strings.Contains(got, "mirador_probes 1") {
-		t.Errorf("another user gets %s", got)
-	}
-	for n := range mostSeries {
-		b.labelled[0].Values = append(b.labelled[0].Values, probes.LabelledValue{LabelledKey: key(fmt.Sprint("u_", n)), Value: "1"})
-	}
-	expect(t, ask(t, b, root, "GET", "/metrics", ""), 200, "mirador_probe_values_omitted 3")
-}
-
 func TestPage(t *testing.T) {
 	w := ask(t, one(), root, "GET", "/", "")
 	expect(t, w, 200, "mmul", "probe-1", "curl --unix-socket /run/test.sock", "/apps/{app}/mir")
@@ -189,7 +159,7 @@ func TestSchemas(t *testing.T) {
 }
 
 func TestTables(t *testing.T) {
-	expect(t, ask(t, one(), nil, "GET", "/catalog", ""), 200, `<metric name="COUNT"`, "<entity>thread</entity>")
+	expect(t, ask(t, one(), nil, "GET", "/catalog", ""), 200, ` name="COUNT"`, "<entity>thread</entity>")
 	expect(t, ask(t, one(), nil, "GET", "/catalog", "", "Accept", "application/json"), 200, `"name": "COUNT"`)
 	expect(t, ask(t, one(), nil, "GET", "/omis/services", ""), 200, `<service name="version"`)
 }

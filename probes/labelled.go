@@ -5,12 +5,14 @@ import (
 	"slices"
 
 	"mirador/mir"
+	"mirador/mir/translate"
 )
 
 // Labelled is the values of a probe with a label.
 type Labelled struct {
-	Status Status
-	Values []LabelledValue
+	Status     Status
+	Values     []LabelledValue
+	Histograms []LabelledHistogram
 }
 
 // LabelledKey names a value of a probe. Node, Process and Thread are "" where it is a value of
@@ -24,7 +26,34 @@ type LabelledKey struct {
 type LabelledValue struct {
 	LabelledKey
 	Value       string // a decimal
+	Unit        string // as in the catalog
+	Kind        ValueKind
 	Percentiles []mir.Percentile
+}
+
+// ValueKind is the kind of a value, as it is over time.
+type ValueKind uint8
+
+const (
+	Level  ValueKind = iota // as it is now
+	Latest                  // of the latest execution or measurement
+	Total                   // a sum that only ascends until the probe is reset
+)
+
+// LabelledHistogram is how long executions of a region took.
+type LabelledHistogram struct {
+	LabelledKey
+	Count, Sum uint64            // Sum in nanoseconds
+	AtMost     map[uint64]uint64 // the executions that took at most so many nanoseconds, by each of the bounds
+}
+
+// bounds are the bounds of histograms: 1, 2 and 5 in each power of ten from 100 ns to 100 s. They
+// never change, because Prometheus adds up histograms by their bounds.
+func bounds() (list []uint64) {
+	for power := uint64(100); power < 100e9; power *= 10 {
+		list = append(list, power, 2*power, 5*power)
+	}
+	return append(list, 100e9)
 }
 
 // Labelled returns the values of the active probes with labels of some applications. It omits
@@ -46,7 +75,7 @@ func (r *Registry) Labelled(ctx context.Context, apps []string) (all []Labelled)
 
 func (p *Probe) labelled(ctx context.Context) (l Labelled, ok bool) {
 	p.mu.RLock()
-	label, state := p.request.Label, p.state
+	label, state, measuring := p.request.Label, p.state, p.request.Measuring
 	p.mu.RUnlock()
 	if label == "" || state != Active {
 		return l, false
@@ -62,8 +91,9 @@ func (p *Probe) labelled(ctx context.Context) (l Labelled, ok bool) {
 		if t.Value == "" {
 			continue
 		}
-		v := LabelledValue{Value: t.Value}
-		v.LabelledKey = LabelledKey{Metric: reading.Plan.Metrics[t.Metric].Name, Node: t.NodeID, Process: t.ProcessID, Thread: t.ThreadID}
+		m := &reading.Plan.Metrics[t.Metric]
+		v := LabelledValue{Value: t.Value, Unit: m.Unit, Kind: kindOf(m, reading.Plan, measuring)}
+		v.LabelledKey = LabelledKey{Metric: m.Name, Node: t.NodeID, Process: t.ProcessID, Thread: t.ThreadID}
 		if len(reading.Plan.Functions) > 0 {
 			v.Function = string(reading.Plan.Functions[t.Function])
 		}
@@ -72,5 +102,38 @@ func (p *Probe) labelled(ctx context.Context) (l Labelled, ok bool) {
 		}
 		l.Values = append(l.Values, v)
 	}
+	l.Histograms = histograms(&reading)
 	return l, len(l.Values) > 0
+}
+
+// kindOf returns the kind of a metric's last values. Of the metrics on regions, only COUNT sums up.
+func kindOf(m *translate.Metric, p *translate.Plan, measuring *mir.Measuring) ValueKind {
+	lasts := measuring != nil && measuring.Duration != nil && *measuring.Duration > 0
+	switch {
+	case m.Kind == "gauge":
+		return Level
+	case m.Kind == "counter" && !lasts && (!p.OnRegion() || m.Name == "COUNT"):
+		return Total
+	}
+	return Latest
+}
+
+// histograms returns the distributions of times in a reading, of each of its entities.
+func histograms(r *translate.Reading) (list []LabelledHistogram) {
+	for i := range r.Values {
+		v := &r.Values[i]
+		d := v.Stats.Spread
+		if len(d) == 0 || r.Plan.Metrics[v.Metric].Unit != "ms" {
+			continue
+		}
+		h := LabelledHistogram{Count: d.Count(), Sum: v.Stats.Sum.Lo, AtMost: make(map[uint64]uint64)}
+		h.LabelledKey = LabelledKey{
+			Metric: r.Plan.Metrics[v.Metric].Name, Node: v.Instance.Node, Process: string(v.Instance.Process), Thread: string(v.Instance.Thread),
+		}
+		for _, bound := range bounds() {
+			h.AtMost[bound] = d.AtMost(bound)
+		}
+		list = append(list, h)
+	}
+	return list
 }

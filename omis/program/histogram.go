@@ -77,6 +77,16 @@ func (d Distribution) Count() (n uint64) {
 	return n
 }
 
+// AtMost returns the number of intervals of which it is certain that they took at most so long.
+func (d Distribution) AtMost(duration uint64) (n uint64) {
+	for i := range d {
+		if d[i].Most <= duration {
+			n += d[i].Count
+		}
+	}
+	return n
+}
+
 // Join returns the sum of two distributions.
 func (d Distribution) Join(other Distribution) Distribution {
 	all := slices.Concat(d, other)
