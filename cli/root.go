@@ -21,6 +21,8 @@ const (
 	exitFailed      = 1 // the request failed
 	exitUsage       = 2 // bad usage
 	exitUnreachable = 3 // no gateway
+	exitGateFailed  = 4
+	exitGateUnclear = 5
 )
 
 // Streams are the input and outputs of a command.
@@ -56,9 +58,12 @@ func exitStatus(called *cobra.Command, out io.Writer, err error) int {
 	var usage usageError
 	var silent silentFailure
 	var unreachable *client.Unreachable
+	var judged gateVerdict
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &judged):
+		return judged.status()
 	case errors.As(err, &silent):
 		return exitFailed
 	case errors.As(err, &usage):
@@ -115,7 +120,7 @@ socket or over HTTP. Exit status: 0 success, 1 the request failed, 2 bad usage,
 	g.flags(root)
 	root.AddCommand(
 		newServe(g), newRun(g), newContinue(g), newAttach(g), newApps(g), newRelease(g), newPost(g), newProbe(g), newOMIS(g), newSIR(g),
-		newCatalog(g), newServices(g), newDoctor(g), newDemo(g), newVersion(g), newMan(g), newWarden(g), newRegistrar(g),
+		newCatalog(g), newServices(g), newDoctor(g), newGate(g), newDemo(g), newVersion(g), newMan(g), newWarden(g), newRegistrar(g),
 	)
 	return root
 }

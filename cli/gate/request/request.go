@@ -1,0 +1,80 @@
+// Package request reads gate files: MIR requests whose metrics have limits, in the namespace
+// urn:mirador:gate. Every error has its position in the file. It knows the catalog of metrics,
+// but no gateway and no program; the packages of the gate and the command line import it. It
+// starts no goroutines.
+package request
+
+import (
+	"mirador/mir"
+)
+
+// Namespace is the namespace of the limits.
+const Namespace = "urn:mirador:gate"
+
+// Kind says how an assertion is judged. The kinds are never mixed.
+type Kind string
+
+const (
+	Exact    Kind = "exact"    // a number of events or an amount, without statistics
+	Absolute Kind = "absolute" // a time, with an interval
+	Relative Kind = "relative" // a time of head against the same of base
+)
+
+// Of is the statistic of a time that is compared.
+type Of struct {
+	Percent float64 // a percentile; 0: see Mean
+	Mean    bool    // the average of all executions; false without Percent: the metric's own value
+}
+
+// Limit is one assertion about a metric.
+type Limit struct {
+	Kind     Kind
+	Region   string // the unit, "" for metrics without a region
+	To       string // the unit whose end ends the region
+	Metric   string
+	Unit     string // of Min and Max: that of the metric
+	Of       Of
+	Min, Max *float64
+	Equal    bool    // exact: head has the value of base
+	Change   float64 // relative, and exact with a base: the greatest increase, 0.03 for 3 %; 0: none
+	Fast     bool    // the clock
+	Text     string  // the limits as written
+	Pos      mir.Position
+}
+
+// File is a gate file.
+type File struct{ Limits []Limit }
+
+// NeedsBase reports whether some limit compares with a base.
+func (f *File) NeedsBase() bool {
+	for _, l := range f.Limits {
+		if l.Equal || l.Change > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Of returns the limits of a kind.
+func (f *File) Of(k Kind) (list []Limit) {
+	for _, l := range f.Limits {
+		if l.Kind == k {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// Parse reads a gate file. Errors have type *mir.Error.
+func Parse(text []byte) (*File, error) {
+	tree, err := mir.Scan(text, mir.RequestLimits())
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{file: &File{}}
+	r.root(tree.Root())
+	if len(r.faults) > 0 {
+		return nil, mir.NewInvalid(r.faults)
+	}
+	return r.file, nil
+}

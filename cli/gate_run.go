@@ -1,0 +1,235 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mirador/cli/gate"
+	"mirador/cli/gate/measure"
+	"mirador/cli/gate/report"
+	"mirador/cli/gate/request"
+	"mirador/cli/gate/verdict"
+	"mirador/mir"
+	"mirador/mir/client"
+)
+
+// gateVerdict is the end of a gate that was judged and did not pass.
+type gateVerdict struct{ outcome verdict.Outcome }
+
+func (v gateVerdict) Error() string { return "the gate " + string(v.outcome) }
+
+func (v gateVerdict) status() int {
+	if v.outcome == verdict.Failed {
+		return exitGateFailed
+	}
+	return exitGateUnclear
+}
+
+// gateOptions are the flags of "mirador gate run".
+type gateOptions struct {
+	file, base, head string
+	measure.Options
+	longest time.Duration
+	json    bool
+}
+
+func newGate(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "gate",
+		Short: "Performance gates for continuous integration",
+		Long: `Judges programs by a gate file, which contains MIR requests with limits. Exit status:
+0 passed, 1 could not be judged, 2 bad usage or gate file, 3 no gateway, 4 failed,
+5 inconclusive.`,
+		Example: "  mirador gate run -f gate.xml --head ./shop",
+		Args:    knownCommand,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newGateRun(g), newGateKeeper())
+	return cmd
+}
+
+func newGateRun(g *globals) *cobra.Command {
+	var o gateOptions
+	cmd := &cobra.Command{
+		Use:   "run -f FILE --head CMD|PID [--base CMD|PID] [flags]",
+		Short: "Measure programs and judge them by a gate file",
+		Long: `Starts the program --head (and --base, if the gate compares with it), measures what the
+gate file asks for, and judges it. Programs are stopped before their first instruction
+until they are measured, so that counts are exact from the first call on.
+
+A program that ends is measured until its end. A server is measured while the command
+--load runs, once the command --ready succeeds; {port} in these commands and in the program's
+stands for a free port. Any program, also a running one (a PID), is measured for a time
+by --for.
+
+Times are judged by the interval of several runs (--runs): executions of the program or of
+the load, or parts of the time --for. The verdict is "inconclusive" if the limit lies inside the
+interval.
+
+The gate starts a gateway of its own, unless --gateway or MIRADOR_GATEWAY names one.`,
+		Example: `  mirador gate run -f gate.xml --head './shop 1000'
+  mirador gate run -f gate.xml --base ./shop-main --head ./shop
+  mirador gate run -f gate.xml --head 'server -p {port}' --ready 'curl -s localhost:{port}' --load 'wrk http://localhost:{port}'
+  mirador gate run -f gate.xml --head 4711 --for 30s`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), g) },
+	}
+	o.define(cmd)
+	return cmd
+}
+
+func (o *gateOptions) define(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVarP(&o.file, "file", "f", "gate.xml", "the gate file")
+	flags.StringVar(&o.head, "head", "", "the program to judge: a command, or a process id")
+	flags.StringVar(&o.base, "base", "", "the program to compare it with")
+	flags.StringVar(&o.Load, "load", "", "a shell command that loads a server, and ends")
+	flags.StringVar(&o.Ready, "ready", "", "a shell command that succeeds when the server answers")
+	flags.DurationVar(&o.For, "for", 0, "measure for this time, not until the program ends")
+	flags.IntVar(&o.Runs, "runs", 9, "how often to measure times")
+	flags.BoolVar(&o.Follow, "follow", false, "include the processes that the programs fork")
+	flags.DurationVar(&o.longest, "max-time", 10*time.Minute, "give up after this time")
+	flags.BoolVar(&o.json, "json", false, "print JSON")
+}
+
+// run reads the gate, runs it, and prints the verdicts.
+func (o *gateOptions) run(ctx context.Context, g *globals) error {
+	file, err := readGate(o.file)
+	if err != nil {
+		return err
+	}
+	it := &gate.Gate{Name: o.file, File: file, HasBase: o.base != ""}
+	if err := o.sides(it); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, o.longest, fmt.Errorf("the gate was not done after %v (--max-time)", o.longest))
+	defer cancel()
+	var rep *report.Report
+	err = o.prepared(ctx, g, func(r *measure.Runner) error {
+		it.Runner = r
+		rep, err = it.Run(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return o.publish(g, rep)
+}
+
+// readGate reads a gate file. A mistake in it is bad usage.
+func readGate(path string) (*request.File, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, usagef("cannot read the gate: %w", err)
+	}
+	file, err := request.Parse(text)
+	var invalid *mir.Error
+	if errors.As(err, &invalid) {
+		return nil, usagef("%s: %s", path, strings.Join(invalid.Messages(), "\n"))
+	}
+	return file, err
+}
+
+// sides sets what the gate measures.
+func (o *gateOptions) sides(it *gate.Gate) error {
+	if o.head == "" {
+		return usagef("a --head is needed: the command to judge, or the id of a running process")
+	}
+	if o.base == "" && it.File.NeedsBase() {
+		return usagef("the gate compares with a base (exact=\"true\" or max-change): give a --base, such as the same program built from the main branch")
+	}
+	if o.Load != "" && o.For > 0 {
+		return usagef("--load and --for exclude each other: a load runs until it ends")
+	}
+	if o.Runs < 1 {
+		return usagef("--runs is %d, want 1 or more", o.Runs)
+	}
+	it.Head, it.Base = sideOf(o.head), sideOf(o.base)
+	for _, s := range []measure.Side{it.Head, it.Base} {
+		if fields := strings.Fields(s.Command); len(fields) > 0 {
+			o.Programs = append(o.Programs, filepath.Base(fields[0]))
+		}
+	}
+	return nil
+}
+
+// sideOf returns a side: a number is the id of a process.
+func sideOf(text string) measure.Side {
+	if pid, err := strconv.Atoi(text); err == nil {
+		return measure.Side{PID: pid}
+	}
+	return measure.Side{Command: text}
+}
+
+// prepared calls do with a keeper, a directory and a gateway.
+func (o *gateOptions) prepared(ctx context.Context, g *globals, do func(*measure.Runner) error) (err error) {
+	dir, err := os.MkdirTemp("", "mirador-gate-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	keeper, err := measure.StartKeeper([]string{"/proc/self/exe", "gate", keeperCommand})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, keeper.Close()) }()
+	if err := keeper.Remove(dir); err != nil {
+		return err
+	}
+	c, done, err := g.gateOrPrivate(ctx, dir, keeper)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	return do(&measure.Runner{Options: o.Options, Client: c, Keeper: keeper, Dir: dir, Places: map[string]measure.Place{}, Note: func(format string, args ...any) {
+		if isTerminal(g.streams.Err) {
+			fmt.Fprintf(g.streams.Err, plain(format)+"\n", args...)
+		}
+	}})
+}
+
+// gateOrPrivate returns a client of the gateway that the user names, or of a new one.
+func (g *globals) gateOrPrivate(ctx context.Context, dir string, keeper *measure.Keeper) (*client.Client, func() error, error) {
+	if g.gateway != "" || os.Getenv("MIRADOR_GATEWAY") != "" {
+		c, err := g.connect()
+		if err != nil {
+			return nil, nil, err
+		}
+		if _, err := c.Apps(ctx); err != nil {
+			c.Close()
+			return nil, nil, err
+		}
+		return c, func() error { c.Close(); return nil }, nil
+	}
+	cache := ""
+	if user, err := os.UserCacheDir(); err == nil {
+		cache = filepath.Join(user, "mirador", "gate")
+	}
+	p, err := measure.StartGateway(ctx, "/proc/self/exe", dir, cache, keeper)
+	if err != nil {
+		return nil, nil, err
+	}
+	return p.Client, func() error { return p.Close(cache) }, nil
+}
+
+// publish prints the verdicts, and returns what did not pass as an error.
+func (o *gateOptions) publish(g *globals, rep *report.Report) error {
+	var err error
+	if o.json {
+		err = printJSON(g.streams.Out, rep)
+	} else {
+		err = rep.WriteTable(forPeople(g.streams.Out))
+	}
+	if err == nil && rep.Outcome != verdict.Passed {
+		err = gateVerdict{rep.Outcome}
+	}
+	return err
+}

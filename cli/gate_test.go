@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"mirador/cli/gate/report"
+	"mirador/examples/targets"
+)
+
+// gated is a directory with the programs of a gate.
+type gated struct {
+	dir, mark string
+}
+
+// newGated compiles testdata/gate/work.c as base/work and, with the given macros, as head/work.
+func newGated(t *testing.T, macros ...string) *gated {
+	t.Helper()
+	g := &gated{dir: targets.SharedDir(t), mark: targets.NoneLeft(t)}
+	source, err := filepath.Abs("testdata/gate/work.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, side := range []string{"base", "head"} {
+		if err := os.Mkdir(filepath.Join(g.dir, side), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		args := []string{"-g", "-O1", "-o", filepath.Join(g.dir, side, "work"), source}
+		if side == "head" {
+			args = append(args, macros...)
+		}
+		if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	return g
+}
+
+// command returns a gate command on these requests.
+func (g *gated) command(t *testing.T, requests string, args ...string) *exec.Cmd {
+	t.Helper()
+	file := fmt.Sprintf("<g:gate xmlns:g=\"urn:mirador:gate\">\n%s\n</g:gate>\n", requests)
+	if err := os.WriteFile(filepath.Join(g.dir, "gate.xml"), []byte(file), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(miradorPath, append([]string{"gate", "run"}, args...)...)
+	cmd.Dir = g.dir
+	cmd.Env = append(os.Environ(), g.mark, "XDG_CACHE_HOME="+filepath.Join(g.dir, "cache"), "MIRADOR_GATEWAY=")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return cmd
+}
+
+// run runs a gate and returns its output, its errors and its status.
+func (g *gated) run(t *testing.T, requests string, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	cmd := g.command(t, requests, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+const countPrice = `<instrreq><codeRegion from="work:price"/><metric name="COUNT" %s/></instrreq>`
+
+// TestGateExact checks that one more call in a million is found, that a gate passes without it,
+// and that the constructors' calls count.
+func TestGateExact(t *testing.T) {
+	g := newGated(t, "-DEXTRA=1")
+	base, head := "--base=base/work 1000000", "--head=head/work 1000000"
+	for _, test := range []struct {
+		limit  string
+		args   []string
+		status int
+		want   string
+	}{
+		{`g:exact="1000000"`, []string{"--head=base/work 1000000"}, exitOK, "PASSED"},
+		{`g:exact="1000000"`, []string{head}, exitGateFailed, "1000001 is more than 1000000"},
+		{`g:exact="true"`, []string{head, base}, exitGateFailed, "1000001 is more than 1000000"},
+		{`g:exact="true"`, []string{"--head=base/work 10", "--base=head/work 9"}, exitOK, "PASSED"},
+		{`g:max-change="10%"`, []string{head, base}, exitOK, "PASSED"},
+		{`g:min="2000000"`, []string{head}, exitGateFailed, "is less than 2000000"},
+	} {
+		out, errs, status := g.run(t, fmt.Sprintf(countPrice, test.limit), test.args...)
+		if status != test.status || !strings.Contains(out, test.want) {
+			t.Errorf("%s %q: status %d, want %d\n%s%s", test.limit, test.args, status, test.status, out, errs)
+		}
+	}
+}
+
+// TestGateRuns measures programs in all ways that a gate has, with limits that no load of the
+// machine can reach.
+func TestGateRuns(t *testing.T) {
+	g := newGated(t)
+	times := `<instrreq><codeRegion from="price"/><metric name="WC_TIME" g:max="100 s" g:of="p99"/><metric name="WC_TIME" g:max="10 ns" g:of="mean"/></instrreq>
+<instrreq><codeRegion from="price"/><metric name="COUNT" g:min="100"/></instrreq>`
+	stay := exec.Command(filepath.Join(g.dir, "base/work"), "1", "stay")
+	stay.Env = append(os.Environ(), g.mark)
+	stay.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := stay.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		stay.Process.Kill()
+		stay.Wait()
+	}()
+	for name, args := range map[string][]string{
+		"ends":    {"--head=head/work 1000", "--runs=7"},
+		"stays":   {"--head=head/work 1 stay", "--for=2s", "--runs=7"},
+		"load":    {"--head=head/work 1 stay", "--load=sleep 0.2", "--ready=true", "--runs=7"},
+		"running": {"--head=" + strconv.Itoa(stay.Process.Pid), "--for=2s", "--runs=7"},
+	} {
+		out, errs, status := g.run(t, times, append(args, "--json")...)
+		var rep report.Report
+		if err := json.Unmarshal([]byte(out), &rep); err != nil || status != exitGateFailed || len(rep.Results) != 3 {
+			t.Errorf("%s: status %d, %v\n%s%s", name, status, err, out, errs)
+			continue
+		}
+		for i, want := range []string{"passed", "passed", "failed"} { // exact limits come first
+			if r := rep.Results[i]; string(r.Outcome) != want || filepath.Base(r.File) != "work.c" || r.Line == 0 || r.Head == nil {
+				t.Errorf("%s: want %s: %+v", name, want, r)
+			}
+		}
+	}
+	if stay.Process.Signal(syscall.Signal(0)) != nil {
+		t.Error("the gate has ended a process that it had not started")
+	}
+}
+
+// TestGateRefuses checks bad input: its status, and a sentence that helps.
+func TestGateRefuses(t *testing.T) {
+	g := newGated(t)
+	good := fmt.Sprintf(countPrice, `g:max="1"`)
+	for _, test := range []struct {
+		requests string
+		args     []string
+		status   int
+		want     string
+	}{
+		{fmt.Sprintf(countPrice, `g:max="1" g:min="2"`), []string{"--head=head/work 1"}, exitUsage, "line 2, column"},
+		{fmt.Sprintf(countPrice, `g:exact="true"`), []string{"--head=head/work 1"}, exitUsage, "give a --base"},
+		{good, nil, exitUsage, "--head is needed"},
+		{good, []string{"--head=head/work 1", "-f", "none.xml"}, exitUsage, "none.xml"},
+		{good, []string{"--head=head/work 1 | cat"}, exitFailed, "without a shell"},
+		{good, []string{"--head=head/nothing"}, exitFailed, "cannot start head/nothing"},
+		{good, []string{"--head=head/work 1 crash"}, exitFailed, "signal aborted"},
+		{good, []string{"--head=head/work 1 fail"}, exitFailed, "status 3\nno such order"},
+		{good, []string{"--head=head/work 1 stay", "--max-time=5s"}, exitFailed, "use --load or --for"},
+		{good, []string{"--head=head/work 1", "--for=20s"}, exitFailed, "shorter --for"},
+		{good, []string{"--head=head/work 1 stay", "--load=exit 7"}, exitFailed, "the load failed"},
+		{good, []string{"--head=head/work 1 stay", "--ready=false", "--load=true", "--max-time=5s"}, exitFailed, "not ready in time"},
+		{good, []string{"--head=head/work 1", "--gateway=unix:/nonexistent/s"}, exitUnreachable, "no gateway"},
+		{strings.Replace(good, "price", "prise", 1), []string{"--head=head/work 1"}, exitFailed, "prise"},
+	} {
+		out, errs, status := g.run(t, test.requests, test.args...)
+		if status != test.status || !strings.Contains(errs, test.want) {
+			t.Errorf("%q: status %d, want %d and %q\n%s%s", test.args, status, test.status, test.want, out, errs)
+		}
+	}
+}
+
+// TestGateKilled kills a gate at several moments: the keeper ends its programs and its gateway,
+// and removes its files. NoneLeft checks the processes.
+func TestGateKilled(t *testing.T) {
+	g := newGated(t)
+	temporary := filepath.Join(g.dir, "tmp")
+	if err := os.Mkdir(temporary, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, after := range []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second} {
+		cmd := g.command(t, fmt.Sprintf(countPrice, `g:max="1"`), "--head=head/work 1 stay", "--for=1m")
+		cmd.Env = append(cmd.Env, "TMPDIR="+temporary)
+		if err := startTied(cmd); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(after)
+		cmd.Process.Kill()
+		cmd.Wait()
+		eventually(t, "the keeper removes the gate's files", func() bool {
+			left, err := os.ReadDir(temporary)
+			return err == nil && len(left) == 0
+		})
+	}
+}

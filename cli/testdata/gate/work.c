@@ -1,0 +1,41 @@
+/* work N calls price N times and ends; with "crash" it ends by a signal, with "fail" with a status,
+   with "stay" it continues until it is ended. EXTRA is the number of calls that a change adds. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef EXTRA
+#define EXTRA 0
+#endif
+#ifndef ROUNDS
+#define ROUNDS 200
+#endif
+
+static volatile unsigned sink;
+
+__attribute__((noinline)) unsigned price(unsigned h)
+{
+	for (int i = 0; i < ROUNDS; i++)
+		h = h * 31 + (h >> 9);
+	return h;
+}
+
+__attribute__((constructor)) static void early(void) { sink += price(1); }
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 2 ? argv[2] : "";
+	for (long i = 0; i < atol(argv[1]) + EXTRA - 1; i++)
+		sink += price(i);
+	if (strcmp(mode, "crash") == 0)
+		abort();
+	if (strcmp(mode, "fail") == 0) {
+		fprintf(stderr, "no such order\n");
+		return 3;
+	}
+	if (strcmp(mode, "stay") == 0)
+		for (;;)
+			sink += price(sink);
+	return 0;
+}
