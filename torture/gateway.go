@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"mirador/examples/child"
 	"mirador/mir/client"
 	"mirador/omis/host/proc"
 )
@@ -25,7 +25,7 @@ type gateway struct {
 	log                      *os.File
 
 	mu     sync.RWMutex
-	cmd    *exec.Cmd
+	child  *child.Child
 	client *client.Client
 	life   int // number of starts
 }
@@ -52,21 +52,17 @@ func (g *gateway) start() error {
 	if g.placements != "" {
 		args = append(args, "--placements", g.placements)
 	}
-	g.cmd = exec.Command(g.program, args...)
-	g.cmd.Stderr = g.log
-	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must reach only this process, which ends the gateway
-	out, err := g.cmd.StdoutPipe()
+	cmd := exec.Command(g.program, args...)
+	cmd.Stderr = g.log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must reach only this process, which ends the gateway
+	c, err := child.Start(cmd)
 	if err != nil {
 		return err
 	}
-	if err := g.cmd.Start(); err != nil {
-		return err
-	}
-	slow := time.AfterFunc(patience, func() { g.cmd.Process.Kill() })
-	defer slow.Stop()
-	if line, err := bufio.NewReader(out).ReadString('\n'); !strings.HasPrefix(line, "ready") {
-		g.cmd.Process.Kill()
-		return fmt.Errorf("the gateway does not start: %q, %v, %v", line, err, g.cmd.Wait())
+	g.child = c
+	if line, err := c.Line(patience); !strings.HasPrefix(line, "ready") {
+		c.Kill()
+		return fmt.Errorf("the gateway does not start: %q, %v", line, err)
 	}
 	g.client, err = client.New("unix:"+socket, client.Options{})
 	return err
@@ -75,11 +71,11 @@ func (g *gateway) start() error {
 // kill kills the gateway at once, and starts it again.
 func (g *gateway) kill() error {
 	g.mu.RLock()
-	g.cmd.Process.Kill()
+	g.child.Cmd.Process.Kill()
 	g.mu.RUnlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.cmd.Wait() // the error tells that it was killed
+	g.child.Wait() // the error tells that it was killed
 	g.client.Close()
 	return g.start()
 }
@@ -89,9 +85,9 @@ func (g *gateway) stop() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	defer g.log.Close()
-	g.cmd.Process.Signal(syscall.SIGTERM)
+	g.child.Cmd.Process.Signal(syscall.SIGTERM)
 	g.client.Close()
-	return g.cmd.Wait()
+	return g.child.Wait()
 }
 
 // ask sends a request to the gateway, unless it was killed since the given life.
@@ -116,7 +112,7 @@ func (g *gateway) ask(ctx context.Context, life int, r client.Request) (*client.
 func (g *gateway) isKilled(life int) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	return g.life != life || proc.Ending(g.cmd.Process.Pid)
+	return g.life != life || proc.Ending(g.child.PID)
 }
 
 // now returns the present life.

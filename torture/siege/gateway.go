@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -19,15 +18,16 @@ import (
 	"syscall"
 	"time"
 
+	"mirador/examples/child"
+
 	"golang.org/x/sys/unix"
 )
 
 // gateway is the mirador under test.
 type gateway struct {
-	cmd    *exec.Cmd
+	child  *child.Child
 	socket string
 	log    *os.File
-	ended  chan struct{}
 }
 
 func startGateway(program, dir string) (*gateway, error) {
@@ -35,23 +35,15 @@ func startGateway(program, dir string) (*gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gateway{socket: filepath.Join(dir, "socket"), log: log, ended: make(chan struct{})}
-	g.cmd = exec.Command(program, "serve", "--calibrate", "when-needed", "--listen", "off", "--socket", g.socket, "--data", filepath.Join(dir, "data"))
-	g.cmd.Stderr = log
-	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must reach only this process, which ends the gateway
-	out, err := g.cmd.StdoutPipe()
-	if err != nil {
+	g := &gateway{socket: filepath.Join(dir, "socket"), log: log}
+	cmd := exec.Command(program, "serve", "--calibrate", "when-needed", "--listen", "off", "--socket", g.socket, "--data", filepath.Join(dir, "data"))
+	cmd.Stderr = log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must reach only this process, which ends the gateway
+	if g.child, err = child.Start(cmd); err != nil {
 		return nil, err
 	}
-	if err := g.cmd.Start(); err != nil {
-		return nil, err
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	go func() {
-		g.cmd.Wait() // the log tells how it ended
-		close(g.ended)
-	}()
-	if !strings.HasPrefix(line, "ready") {
+	if line, err := g.child.Line(patience); !strings.HasPrefix(line, "ready") {
+		g.child.Kill()
 		return nil, fmt.Errorf("the gateway does not start: %q, %v\n%s", line, err, g.logged())
 	}
 	return g, nil
@@ -69,7 +61,7 @@ func (g *gateway) logged() string {
 
 // resident returns the gateway's resident memory in MB.
 func (g *gateway) resident() (mb int, err error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", g.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", g.child.PID))
 	if err != nil {
 		return 0, err
 	}
@@ -82,18 +74,12 @@ func (g *gateway) resident() (mb int, err error) {
 
 // end ends the gateway by SIGTERM.
 func (g *gateway) end() error {
-	const patience = 2 * time.Minute
 	defer g.log.Close()
-	g.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-g.ended:
-	case <-time.After(patience):
-		g.cmd.Process.Kill()
-		<-g.ended
-		return fmt.Errorf("the gateway has not ended %v after SIGTERM", patience)
-	}
-	if !g.cmd.ProcessState.Success() {
-		return fmt.Errorf("the gateway ended with %v\n%s", g.cmd.ProcessState, g.logged())
+	late := time.AfterFunc(patience, func() { g.child.Cmd.Process.Kill() })
+	defer late.Stop()
+	g.child.Cmd.Process.Signal(syscall.SIGTERM)
+	if err := g.child.Wait(); err != nil {
+		return fmt.Errorf("the gateway ended with %w\n%s", err, g.logged())
 	}
 	return nil
 }
@@ -103,7 +89,7 @@ type caller struct {
 	http *http.Client
 }
 
-// patience limits the time for an answer.
+// patience limits the time for an answer, and for the gateway's start and end.
 const patience = 2 * time.Minute
 
 func (g *gateway) caller(uid uint32) *caller {
