@@ -190,8 +190,8 @@ func (c *conversions) convertItem(o *item, p service.Param) (list []object, fail
 		if err != nil {
 			continue // not in this tool's scope
 		}
-		// What the object contains is contained by other objects, too, and an object that has no parent
-		// class has no place in the hierarchy.
+		// An object without a parent class has no place in the hierarchy. Only its contents, and what
+		// these contain, can replace it: an object above them contains other objects, too.
 		if !isPlaced(t.Class()) || t.Class() != p.Class && o.class.Parent == nil && !isBelow(p.Class, t.Class()) {
 			return nil, mismatch(o, p)
 		}

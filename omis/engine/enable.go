@@ -272,9 +272,9 @@ func (e *Engine) follow(t *Tool, p *process) {
 	}
 }
 
-// regroup adapts the enabled requests of a tool to the present contents of an extension's object. OMIS
-// 7.2.2 has the definition's tokens converted at each event; between two changes all these conversions have
-// the same result.
+// regroup adapts the enabled requests of a tool to the present contents of an extension's object. By
+// OMIS 7.2.2 the definition's tokens are converted at each event; between two changes all these conversions
+// have the same result.
 func (e *Engine) regroup(t *Tool, changed *item) {
 	for _, c := range t.requests() {
 		if !c.active.Load() || c.event.source.kind == 0 || !c.names(changed.token) {
