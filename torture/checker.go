@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
@@ -55,9 +56,7 @@ func (j *checker) round(ctx context.Context) error {
 	if result != j.victim.calm {
 		return fmt.Errorf("the result is %s, want %s", result, j.victim.calm)
 	}
-	for name, n := range j.fixed {
-		counts[name] = n
-	}
+	maps.Copy(counts, j.fixed)
 	j.kept.want += counts[j.victim.kept]
 	if trusted == nil {
 		err = j.compare(ctx, counts)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -33,10 +34,8 @@ func (t *Table) Add(r Row) { t.Rows = append(t.Rows, r) }
 // Note adds a line below the table, unless it is there already.
 func (t *Table) Note(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
-	for _, other := range t.Notes {
-		if other == line {
-			return
-		}
+	if slices.Contains(t.Notes, line) {
+		return
 	}
 	t.Notes = append(t.Notes, line)
 }

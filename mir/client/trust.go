@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -90,10 +91,8 @@ func checkServer(conn net.Conn, users []int) error {
 	}); err != nil || credErr != nil {
 		return errors.Join(err, credErr)
 	}
-	for _, uid := range users {
-		if int(cred.Uid) == uid {
-			return nil
-		}
+	if slices.Contains(users, int(cred.Uid)) {
+		return nil
 	}
 	return fmt.Errorf("uid %d listens there (pid %d), neither root nor you", cred.Uid, cred.Pid)
 }

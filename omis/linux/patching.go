@@ -314,12 +314,7 @@ func (p *patcher) reclaim(g *ground) error {
 		inside = append(inside, t.PC)
 	}
 	g.site.Reclaim(func(s patch.Stub) bool {
-		for _, addr := range inside {
-			if s.Contains(addr) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(inside, s.Contains)
 	})
 	return nil
 }

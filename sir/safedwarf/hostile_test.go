@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -204,9 +205,7 @@ func lines(t *testing.T, program []byte, more map[string][]byte) (*Lines, error)
 	t.Helper()
 	abbrev := []byte{1, 0x11, 0, 0x10, 0x17, 0x1b, 0x08, 0, 0, 0}
 	content := map[string][]byte{".debug_info": unit(0, append([]byte{1, 0, 0, 0, 0}, "/dir\x00"...)), ".debug_abbrev": abbrev, ".debug_line": program}
-	for name, b := range more {
-		content[name] = b
-	}
+	maps.Copy(content, more)
 	d, err := open(t, content)
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ package library
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -77,12 +78,7 @@ func inVectors(t prototype.Type) bool {
 	if t.Kind == prototype.Floating {
 		return true
 	}
-	for _, c := range t.Eights {
-		if c == prototype.ClassVector {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(t.Eights, prototype.ClassVector)
 }
 
 // Started decodes the parameters of a call that starts at Addr, one value each. The
