@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -15,6 +16,8 @@ import (
 	"time"
 )
 
+var deliverKills = flag.Int("kills", 10, "how often TestDeliveredThroughKills kills the gateway")
+
 // TestDeliveredThroughKills kills gateways that deliver counts to a file and to a server that
 // comes and goes. Every number arrives, and the last count is what the program counted itself.
 func TestDeliveredThroughKills(t *testing.T) {
@@ -28,7 +31,7 @@ func TestDeliveredThroughKills(t *testing.T) {
 		s.mir(t, "tally", `<instrreq activated="true" flush="true"><codeRegion from="tally:work"/><metric name="COUNT"/><measuring delivery="5" destination="`+uri+`"/><process id="*"/></instrreq>`)
 	}
 	c.says("go")
-	for round := range 10 {
+	for round := range *deliverKills {
 		if round%2 == 0 {
 			remote.begin(t)
 		}

@@ -97,7 +97,7 @@ func (s *settings) define(cmd *cobra.Command) {
 	flags.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
 	flags.IntVar(&s.Longest, "longest-request", mir.RequestLimits().Bytes, "how many bytes a request may have; one that names ten thousand probes has a quarter of a million")
 	flags.StringArrayVar(&s.Hosts, "host", nil, "a name by which the gateway is reached over TCP without TLS, besides localhost and addresses; may be repeated")
-	flags.StringArrayVar(&s.Deliver, "deliver", []string{deliver.AnyFile}, "where measurements may be delivered to: a file, a folder or a URL, and what is below it, such as file:///srv/data or https://host/in; may be repeated")
+	flags.StringArrayVar(&s.Deliver, "deliver", []string{deliver.AnyFile}, "where measurements may be delivered to: a file, a folder, a Unix socket or a URL, and what is below it, such as file:///srv/data, unix:///run/values or https://host/in; may be repeated")
 	flags.StringArrayVar(&s.Prototypes, "prototypes", nil, "a file, or a folder of files, with prototypes of library functions; may be repeated")
 }
 

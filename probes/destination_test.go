@@ -124,7 +124,7 @@ func TestDestinationsAreRefused(t *testing.T) {
 		"file:///proc/self/x":     "symbolic link",
 		"file:///missing/x":       "no such file or directory",
 		"file:///tmp":             "is a directory",
-		"mailto:x@example.com":    "file, http and https are known",
+		"mailto:x@example.com":    "file, unix, http and https are known",
 		"file:///tmp/x?color=red": `no parameter "color"`,
 	} {
 		if got := h.post(a, toDestination(uri)); !strings.Contains(got, "errors: line 1, column 90: destination: ") || !strings.Contains(got, why) {

@@ -15,8 +15,8 @@ type Address struct {
 	url *url.URL
 }
 
-// ParseAddress reads a destination: an absolute file:///path, or an http or https URL. A
-// file may have the query parameters max-size, max-age, keep and sync.
+// ParseAddress reads a destination: an absolute file:///path or unix:///path, or an http or
+// https URL. A file may have the query parameters max-size, max-age, keep and sync.
 func ParseAddress(uri string) (Address, error) {
 	u, err := url.Parse(uri)
 	if err != nil {
@@ -24,17 +24,21 @@ func ParseAddress(uri string) (Address, error) {
 	}
 	a := Address{URI: uri, url: u}
 	switch u.Scheme {
-	case "file":
+	case "file", "unix":
 		if u.Host != "" && u.Host != "localhost" || !filepath.IsAbs(u.Path) || filepath.Clean(u.Path) != u.Path || strings.ContainsRune(u.Path, 0) {
-			return Address{}, fmt.Errorf("%q names no file of this machine: write file:///directory/name, an absolute path without the parts . and .. in it", uri)
+			return Address{}, fmt.Errorf("%q names no file of this machine: write %s:///directory/name, an absolute path without the parts . and .. in it", uri, u.Scheme)
 		}
-		_, err = readRotation(u.Query())
+		if u.Scheme == "file" {
+			_, err = readRotation(u.Query())
+		} else if u.RawQuery != "" {
+			err = fmt.Errorf("a socket has no parameters, but %q has some", uri)
+		}
 	case "http", "https":
 		if u.Host == "" || u.User != nil {
 			err = fmt.Errorf("%q names no server: write %s://host/path, without a user", uri, u.Scheme)
 		}
 	default:
-		err = fmt.Errorf("%q has no scheme that measurements can be delivered to: file, http and https are known; without a destination they go to the probe's stream", uri)
+		err = fmt.Errorf("%q has no scheme that measurements can be delivered to: file, unix, http and https are known; without a destination they go to the probe's stream", uri)
 	}
 	return a, err
 }
@@ -44,7 +48,7 @@ type rotation struct {
 	size int64         // bytes; 0: any
 	age  time.Duration // 0: any
 	keep int
-	sync bool // write each document to the disk before the next one
+	sync bool // write documents to the disk before others follow
 }
 
 // readRotation reads the query parameters of a file.
@@ -100,13 +104,19 @@ func readSize(text string) (int64, error) {
 // be one, or lie below one.
 type Rules []string
 
-// AnyFile is the rule for all files.
-const AnyFile = "file:///"
+// AnyFile is the rule for all files, AnySocket for all Unix sockets.
+const (
+	AnyFile   = "file:///"
+	AnySocket = "unix:///"
+)
+
+// local reports whether the destination is a path of this machine.
+func (a Address) local() bool { return a.url.Scheme == "file" || a.url.Scheme == "unix" }
 
 // Check returns an error for a rule that could allow nothing.
 func (rules Rules) Check() error {
 	for _, rule := range rules {
-		if rule == AnyFile {
+		if rule == AnyFile || rule == AnySocket {
 			continue
 		}
 		if _, err := ParseAddress(strings.TrimSuffix(rule, "/")); err != nil {
@@ -121,7 +131,7 @@ func (rules Rules) Check() error {
 func (rules Rules) Allow(a Address) bool {
 	for _, rule := range rules {
 		u, err := url.Parse(rule)
-		if err != nil || u.Scheme != a.url.Scheme || u.Scheme != "file" && !strings.EqualFold(u.Host, a.url.Host) {
+		if err != nil || u.Scheme != a.url.Scheme || !a.local() && !strings.EqualFold(u.Host, a.url.Host) {
 			continue
 		}
 		below := strings.TrimSuffix(u.Path, "/") + "/"

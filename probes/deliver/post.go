@@ -16,15 +16,16 @@ type post struct {
 	client *http.Client
 }
 
-// answerTime limits the time of a request to a server.
+// answerTime limits the time of a request to a server, from finding its address to the last
+// byte that is read of its answer.
 const answerTime = 10 * time.Second
 
-func newPost(a Address) *post {
+func newPost(a Address, answerTime time.Duration) *post {
 	return &post{url: a.URI, client: &http.Client{
 		Timeout: answerTime,
 		// The configuration allows the URL, not another one that a server may name.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport:     &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute},
+		Transport:     &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10},
 	}}
 }
 

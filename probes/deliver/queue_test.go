@@ -286,9 +286,10 @@ func TestAddresses(t *testing.T) {
 		"file:///tmp/x?keep=0":      "from 1 to 100",
 		"http:///x":                 "names no server",
 		"http://user:secret@host/":  "without a user",
-		"mailto:x@y":                "file, http and https are known",
-		"/tmp/x":                    "file, http and https are known",
-		"http://ho st/":             "is no URI",
+		"unix:///run/x":             "", "unix:relative": "write unix:///directory/name", "unix:///run/x?max-size=1": "no parameters",
+		"mailto:x@y":    "file, unix, http and https are known",
+		"/tmp/x":        "file, unix, http and https are known",
+		"http://ho st/": "is no URI",
 	} {
 		_, err := ParseAddress(uri)
 		if (err == nil) != (why == "") || err != nil && !strings.Contains(err.Error(), why) {
@@ -312,7 +313,8 @@ func TestRules(t *testing.T) {
 			t.Errorf("%s is allowed: %v", uri, got)
 		}
 	}
-	if !(Rules{AnyFile}).Allow(parsed(t, "file:///any/where")) || (Rules{}).Allow(parsed(t, "file:///any")) {
+	if !(Rules{AnyFile}).Allow(parsed(t, "file:///any/where")) || (Rules{}).Allow(parsed(t, "file:///any")) ||
+		!(Rules{AnySocket}).Allow(parsed(t, "unix:///any")) || (Rules{AnyFile}).Allow(parsed(t, "unix:///any")) {
 		t.Error("the rule for all files refuses one, or an empty list of rules allows one")
 	}
 	if err := (Rules{"ftp://x"}).Check(); err == nil {

@@ -32,8 +32,11 @@ type Queues struct {
 	saved Store // nil: documents wait in memory only
 	log   *slog.Logger
 	files files
-	ctx   context.Context // of the queues' goroutines
-	stop  context.CancelFunc
+
+	answerTime time.Duration // of a server
+
+	ctx  context.Context // of the queues' goroutines
+	stop context.CancelFunc
 
 	mu     sync.Mutex
 	list   map[string]*queue // by key
@@ -56,7 +59,7 @@ func OpenQueues(rules Rules, saved Store, log *slog.Logger) *Queues {
 	if log == nil {
 		log = slog.Default()
 	}
-	all := &Queues{rules: rules, saved: saved, log: log, list: make(map[string]*queue), bytes: make(map[int]int)}
+	all := &Queues{rules: rules, saved: saved, log: log, list: make(map[string]*queue), answerTime: answerTime, bytes: make(map[int]int)}
 	all.ctx, all.stop = context.WithCancel(context.Background())
 	if saved != nil {
 		all.resume()
@@ -78,7 +81,7 @@ func (all *Queues) start(q *queue) {
 // documents, until that is closed and empty.
 func (all *Queues) To(probe string, a Address, u User) (Destination, error) {
 	r := queueRecord{URI: a.URI, User: u}
-	if a.url.Scheme != "file" {
+	if !a.local() {
 		r.Probe = probe // a slow server delays the documents of one probe only
 	}
 	if s := all.join(r, probe); s != nil {
@@ -143,7 +146,7 @@ func (all *Queues) Check(a Address, u User) error {
 	if !all.rules.Allow(a) {
 		return fmt.Errorf("the gateway does not deliver to %s: its configuration allows %s (mirador serve --deliver)", a.URI, cmp.Or(strings.Join(all.rules, ", "), "nothing"))
 	}
-	if a.url.Scheme != "file" {
+	if !a.local() {
 		return nil
 	}
 	_, err := u.uid()
@@ -169,10 +172,13 @@ func (all *Queues) open(uri string, u User) (sink, error) {
 	if err := all.Check(a, u); err != nil {
 		return nil, err
 	}
-	if a.url.Scheme == "file" {
+	switch a.url.Scheme {
+	case "file":
 		return all.files.open(a, u)
+	case "unix":
+		return connectSocket(a, u)
 	}
-	return newPost(a), nil
+	return newPost(a, all.answerTime), nil
 }
 
 // States describes the deliveries of a probe.
