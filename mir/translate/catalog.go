@@ -44,6 +44,7 @@ const (
 	fromCPUTimer
 	fromThreads
 	fromInfo
+	fromTask // only on a region
 	fromEvents
 	betweenEvents
 )

@@ -86,7 +86,7 @@ func (p *Plan) OnEvents() bool { return p.uses(fromEvents) || p.uses(betweenEven
 func (p *Plan) eventMetrics() []Metric {
 	var ms []Metric
 	for _, m := range p.Metrics {
-		if m.onEvents() && (m.task == "" || !p.Gains.has(m)) {
+		if m.onEvents() {
 			ms = append(ms, m)
 		}
 	}

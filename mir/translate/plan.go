@@ -77,6 +77,9 @@ func metrics(r *mir.InstrRequest) ([]Metric, Errors) {
 			errs = append(errs, Errorf(CannotBeDone, asked.Pos, "%s cannot be measured: %s", m.Name, m.Unavailable))
 			continue
 		}
+		if r.Region != nil && m.task != "" {
+			m.source, m.info = fromTask, info{}
+		}
 		ms = append(ms, m)
 		errs = append(errs, m.suits(r, asked.Pos)...)
 	}
