@@ -117,3 +117,40 @@ func TestValuesAtBeginning(t *testing.T) {
 		}
 	}
 }
+
+// TestWaitsWhenAnyThreadExecutes runs the example of MIR's report: how often two threads waited, measured each time any
+// thread executes a region, and of this the maximum. The program goes on when the gateway is killed.
+func TestWaitsWhenAnyThreadExecutes(t *testing.T) {
+	s := startServe(t, os.Geteuid())
+	p := subject.Start(t, exec.Command(subject.Compile(t, "waiters", "-O2", "-pthread", "../omis/place/testdata/waiters.c")))
+	p.Line() // it is ready
+	s.must(t, "", "attach", "--app", "waiters", strconv.Itoa(p.PID))
+	s.mir(t, "waiters", `<snapshotreq/>`) // the main thread is t_1
+	s.mir(t, "waiters", `<instrreq activated="true" flush="true"><codeRegion from="waiters:c1"/><metric name="BLOCKED_COUNT"/>
+		<measuring><aggregate function="MAXIMUM"/></measuring><thread id="t_2"/><thread id="t_3"/></instrreq>`)
+	do := func(command string) {
+		p.Tell("%s", command)
+		p.Line()
+	}
+	value := func() string {
+		return s.mir(t, "waiters", `<ctrlreq action="VALUE"><probe id="probe-1"/></ctrlreq>`)
+	}
+	do("nap 0 5")
+	do("c1 0 0")
+	do("nap 1 9")
+	do("nap 2 20")
+	do("c1 2 3")
+	if got := value(); !strings.Contains(got, `<measurement threadId="t_3" value="10"/>`) {
+		t.Errorf("t_3 waited 10 times: %s", got)
+	}
+	s.kill(t)
+	do("nap 0 5")
+	do("c1 0 3")
+	s.await(t, s.begin(t))
+	do("c1 1 3")
+	if got := wants(t, "--unix-socket", s.socket, "http://mirador/probes/probe-1"); !strings.Contains(got, "measures other threads than the one that executes it") {
+		t.Errorf("nothing says why it is measured by trap: %s", got)
+	}
+	s.mir(t, "waiters", `<ctrlreq action="REMOVE"><probe id="probe-1"/></ctrlreq>`)
+	do("c1 1 3")
+}

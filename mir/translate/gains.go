@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"mirador/mir"
@@ -45,7 +46,12 @@ type Gains struct {
 	metrics []Metric // in the order of Handles.Gains
 	oneIn   int64    // see Plan
 	spread  bool     // timers keep histograms
+	group   *group   // nil: they are measured in the thread that executes the region
 }
+
+// group lists threads that are measured whenever any thread executes the region (MIR 4): given
+// threads, all threads of given processes, or all threads.
+type group struct{ among []omis.Token }
 
 // gainsOf returns the gains among the metrics of a request.
 func gainsOf(r *mir.InstrRequest, ms []Metric) Gains {
@@ -88,8 +94,11 @@ func (g *Gains) Create(h Handles) string {
 		if g.spread {
 			keep = "histogram"
 		}
-		over := strings.TrimPrefix(m.object(), "pa_") // counter or timer
-		actions = append(actions, fmt.Sprintf("pa_timer_over_%s([%s],%d,%q)", over, h.Events[source], max(g.oneIn, 1), keep))
+		over, of := strings.TrimPrefix(m.object(), "pa_"), "" // counter or timer
+		if g.group != nil {
+			over, of = over+"2", ","+list(g.group.among)
+		}
+		actions = append(actions, fmt.Sprintf("pa_timer_over_%s([%s],%d,%q%s)", over, h.Events[source], max(g.oneIn, 1), keep, of))
 		source++
 	}
 	return unconditional(actions)
@@ -105,6 +114,39 @@ func (g *Gains) Bind(reply omis.Reply, h *Handles) error {
 		h.Gains = append(h.Gains, t)
 	}
 	return nil
+}
+
+// setGroup determines the threads to measure, if a request names other threads than the one that
+// executes the region.
+func (g *Gains) setGroup(es []entity) Errors {
+	others := slices.DeleteFunc(slices.Clone(es), func(e entity) bool { return e.kind != mir.Thread || e.thread == current })
+	if !g.any() || len(others) == 0 {
+		return nil
+	}
+	var errs Errors
+	if len(others) < len(es) {
+		errs = append(errs, Errorf(CannotBeDone, others[0].pos, "thread %q: one probe measures %s either for the thread that executes the region or for given threads: make two probes", others[0].thread, g.metrics[0].Name))
+	}
+	for _, m := range g.metrics {
+		if m.task != "" {
+			errs = append(errs, Errorf(CannotBeDone, others[0].pos, "thread %q: on a region, %s is measured only for the thread that executes the region: write \"?\"", others[0].thread, m.Name))
+		}
+	}
+	g.group = &group{}
+	for _, e := range others {
+		switch {
+		case named(e.thread):
+			g.group.among = append(g.group.among, omis.Token(e.thread))
+		case named(e.process):
+			g.group.among = append(g.group.among, omis.Token(e.process))
+		case e.process == current:
+			errs = append(errs, Errorf(CannotBeDone, e.pos, "thread \"*\" of process \"?\": name the process, or write \"*\" for all processes"))
+		default:
+			g.group.among = nil
+			return errs
+		}
+	}
+	return errs
 }
 
 // begins returns the actions where the region is entered, stops those where it is left.

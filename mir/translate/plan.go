@@ -50,6 +50,7 @@ func Instrument(r *mir.InstrRequest, t *Targets) (*Plan, error) {
 	found, wrong := entities(r.Entities, r.Region != nil, t)
 	errs = append(errs, wrong...)
 	p.entities, p.scopes = found, scopes(found, t)
+	errs = append(errs, p.Gains.setGroup(found)...)
 	for i := range found {
 		errs = append(errs, p.measurable(&found[i])...)
 	}
@@ -123,11 +124,8 @@ func place(r *mir.InstrRequest) mir.Position {
 func (p *Plan) measurable(e *entity) Errors {
 	var errs Errors
 	for _, m := range p.Metrics {
-		switch {
-		case !m.supports(e.kind):
+		if !m.supports(e.kind) {
 			errs = append(errs, Errorf(CannotBeDone, e.pos, "%s is not measured for a %s", m.Name, e.kind))
-		case p.Gains.has(m) && e.kind == mir.Thread && e.thread != current:
-			errs = append(errs, Errorf(CannotBeDone, e.pos, "thread %q: on a region, %s is measured for the thread that executes the region: write \"?\"", e.thread, m.Name))
 		}
 	}
 	return errs
@@ -142,14 +140,21 @@ func (p *Plan) locate(c *mir.CodeRegion, t *Targets) Errors {
 	p.Region = r.name
 	var errs Errors
 	for _, e := range p.entities {
-		if owner := ownerOf(&e, t); owner != "" && !r.in(owner) {
+		if owner := ownerOf(&e, t); owner != "" && !r.in(owner) && p.Gains.group == nil {
 			errs = append(errs, Errorf(NotFound, e.pos, "process %s has no %s", owner, r.name))
 		}
 	}
 	if len(errs) > 0 {
 		return errs
 	}
-	places, err := r.places(p.processTokens(), p.leaves())
+	within := p.processTokens()
+	if p.Gains.group != nil { // any thread may execute the region
+		within = nil
+		for i := range t.Processes {
+			within = append(within, t.Processes[i].Token)
+		}
+	}
+	places, err := r.places(within, p.leaves())
 	if err != nil {
 		return Errors{Errorf(CannotBeDone, c.Pos, "%v", err)}
 	}

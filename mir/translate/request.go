@@ -97,6 +97,9 @@ func (p *Plan) actions(h Handles, place Place) []string {
 
 // watched returns the token list of a place's event.
 func (p *Plan) watched(place Place) []omis.Token {
+	if p.Gains.group != nil {
+		return place.Processes
+	}
 	var ts []omis.Token
 	for _, process := range place.Processes {
 		for _, s := range p.scopes {

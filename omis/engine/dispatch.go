@@ -229,7 +229,7 @@ func (p *point) occurred(hit *node.Hit) {
 		Node: p.node.token, Proc: p.proc.token, Thread: omis.Undefined,
 		Time: hit.Time, At: hit.Place(), Now: hit.Now, Held: hit.Held,
 	}
-	p.who, p.occ.CPU = held{p.node, hit.Proc, hit.TID, hit.Held}, p.cpu
+	p.who, p.occ.CPU, p.occ.Threads = held{p.node, hit.Proc, hit.TID, hit.Held}, p.cpu, p.e.threads
 	if p.timed {
 		cost, _ := p.node.Cost(omis.Trap, hit.Held)
 		p.occ.Before, p.occ.After = int64(cost.Before), int64(cost.After)

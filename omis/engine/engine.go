@@ -26,8 +26,9 @@ type Engine struct {
 	reg     *registry
 	pid     int // of the monitor itself
 
-	admin   sync.Mutex       // see the package comment
-	placing *placing.Placing // guarded by admin
+	admin   sync.Mutex                         // see the package comment
+	placing *placing.Placing                   // guarded by admin
+	threads func(proc omis.Token) []omis.Token // service.Occurrence.Threads
 
 	toolsMu sync.Mutex
 	tools   map[string]*Tool
@@ -47,7 +48,7 @@ func NewOver(nodes []program.Machine, log *slog.Logger, extensions ...service.Ex
 		log: log, reg: newRegistry(), pid: os.Getpid(),
 		classes: make(map[omis.Class]*service.Class), tools: make(map[string]*Tool),
 	}
-	e.reg.prune = e.prune
+	e.reg.prune, e.threads = e.prune, e.threadsOf
 	e.reg.host = func(p *process) placing.ProcessHost { return hosted{e, p} }
 	e.placing = placing.New(host{e}, &e.admin, log)
 	tables := make([]service.Table, len(extensions))

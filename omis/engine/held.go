@@ -23,3 +23,22 @@ func (h held) cpuTime() (int64, error) {
 	}
 	return timer.CPUTime(h.proc, h.tid)
 }
+
+// threadsOf returns the live threads of a process: see service.Occurrence. The node lists them without the help of
+// the goroutine that owns the process, which may call this function.
+func (e *Engine) threadsOf(proc omis.Token) []omis.Token {
+	p, ok := e.reg.lookup(proc).(*process)
+	if !ok {
+		return nil
+	}
+	at := p.at()
+	tids, err := at.node.Threads(at.id)
+	if err != nil {
+		return nil // the process has ended
+	}
+	list := make([]omis.Token, len(tids))
+	for i, tid := range tids {
+		list[i] = e.reg.thread(p, tid).token
+	}
+	return list
+}

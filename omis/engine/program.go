@@ -39,6 +39,9 @@ func (c *csr) Compile(in *placing.Process) ([]placing.Step, error) {
 			if timed, ok := cell.(service.Clocked); ok {
 				op.Clock, source = timed.Clock(), timed.Source()
 			}
+			if wide, ok := cell.(service.Wide); ok && wide.IsWide() {
+				return nil, placing.Declined("it measures other threads than the one that executes it")
+			}
 			if sampled, ok := cell.(service.Sampled); ok {
 				op.OneIn = sampled.OneIn()
 			}

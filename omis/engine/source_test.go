@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -191,5 +193,62 @@ func TestWrongClocks(t *testing.T) {
 	b.intervals()
 	if got := b.ask(": csr_enable([c_2])"); !strings.Contains(got, "to hold the thread changes it; fake: no") {
 		t.Error(got)
+	}
+}
+
+// TestGroupOfThreads checks that a timer of a group measures all threads of the group, whichever thread executes the
+// function.
+func TestGroupOfThreads(t *testing.T) {
+	for name, c := range map[string]struct{ threads, want string }{
+		"all":          {"[]", "t_1 2 3 0, t_2 2 3 0, t_3 2 0 0"},
+		"named":        {"[t_2,t_3]", "t_1 0 0 0, t_2 2 3 0, t_3 2 0 0"},
+		"of a process": {"[p_1]", "t_1 2 3 0, t_2 2 3 0, t_3 2 0 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, _, p := startPlacing(t)
+			p.Spawn(11, 13)
+			b.must(": pa_counter_create()", ": pa_timer_over_counter2([pa_c_1],1,\"sums\","+c.threads+")")
+			watchSpan(b)
+			b.must(": csr_enable([c_1,c_2,c_3])")
+			b.runs("c_1", "trap", "it measures other threads than the one that executes it")
+			call := func(tid int) { p.SysCall(tid, "getppid", omis.Int(0)) }
+			call(12)
+			p.Reach(11, 0x10, 100)
+			call(11)
+			call(12)
+			call(12)
+			p.Reach(11, 0x20, 100)
+			call(11)
+			p.Reach(12, 0x10, 50)
+			call(11)
+			call(11)
+			call(12)
+			p.Reach(12, 0x20, 50)
+			var got []string
+			for l := b.reply(": pa_timer_exact([pa_t_1],0)")[1][0].Values[1].List; len(l) > 0; l = l[11:] {
+				got = append(got, fmt.Sprint(l[1].Token(), " ", l[2].N, " ", l[5].N, " ", l[10].N))
+			}
+			slices.Sort(got)
+			if got := strings.Join(got, ", "); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestGroupAtInstant checks that pa_timer_take measures the values of a group, and that ended threads have none.
+func TestGroupAtInstant(t *testing.T) {
+	b, _, p := startPlacing(t)
+	b.must(": pa_counter_create()", `: pa_timer_over_counter2([pa_c_1],1,"sums",[])`,
+		"thread_reached_addr([],0x10) : pa_timer_take([pa_t_1])", `thread_has_started_sys_call([],"") : pa_counter_add([pa_c_1],1)`,
+		": csr_enable([c_1,c_2])")
+	p.SysCall(12, "getppid", omis.Int(0))
+	p.Reach(11, 0x10, 100)
+	p.SysCall(12, "getppid", omis.Int(0))
+	p.EndThread(12)
+	p.Reach(11, 0x10, 100)
+	row := b.reply(": pa_timer_exact([pa_t_1],2)")[1][0].Values[1].List
+	if row[2].N != 3 || row[5].N != 1 {
+		t.Errorf("%v, want 3 values, 1 in all", row)
 	}
 }

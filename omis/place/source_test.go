@@ -242,3 +242,47 @@ func TestWaitsInRegion(t *testing.T) {
 		})
 	}
 }
+
+// TestWaitsOfOtherThreads checks that a timer of a group measures the waits of given threads whenever another thread
+// executes a function, and all of them with [].
+func TestWaitsOfOtherThreads(t *testing.T) {
+	program := subject.Compile(t, "waiters", "-O2", "-pthread", "testdata/waiters.c")
+	for name, c := range map[string]struct {
+		among   string
+		workers []int // that are measured
+	}{"named": {"[t_2,t_3]", []int{0, 1}}, "all": {"[]", []int{0, 1, 2}}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, kernel.Name, rig.Start(t, program))
+			r.Ask(": thread_get_info([],1)") // the main thread is t_1
+			r.Ask(": pa_counter_create()")
+			r.Ask(`: pa_timer_over_counter2([pa_c_1],1,"sums",%s)`, c.among)
+			span(r, "c1")
+			r.Define("thread_has_blocked(%s) : pa_counter_add([pa_c_1],1)", c.among)
+			r.Enable()
+			var sums, most [3]int64
+			rounds := []struct{ worker, naps int }{{0, 5}, {1, 7}, {2, 9}, {1, 0}, {0, 2}}
+			for _, round := range rounds {
+				var own [3]int64
+				if _, err := fmt.Sscanf(r.Target.Do("c1 %d %d", round.worker, round.naps), "done %d %d %d", &own[0], &own[1], &own[2]); err != nil {
+					t.Fatal(err)
+				}
+				if round.naps > 0 && own[round.worker] != int64(round.naps)+1 {
+					t.Errorf("a worker naps %d times, and waited %d times", round.naps, own[round.worker])
+				}
+				for i, n := range own {
+					sums[i], most[i] = sums[i]+n, max(most[i], n)
+				}
+				r.Target.Do("nap %d 3", round.worker) // outside of the function
+			}
+			got := make(map[omis.Token][3]int64)
+			for l := r.Ask(": pa_timer_exact([pa_t_1],0)")[1][0].Values[1].List; len(l) > 0; l = l[11:] {
+				got[l[1].Token()] = [3]int64{int64(l[2].N), int64(l[5].N), int64(l[9].N)}
+			}
+			for _, i := range c.workers {
+				if worker := omis.Token(fmt.Sprint("t_", i+2)); got[worker] != [3]int64{int64(len(rounds)), sums[i], most[i]} {
+					t.Errorf("%s has %v, want %d executions, %d waits in all and at most %d", worker, got[worker], len(rounds), sums[i], most[i])
+				}
+			}
+		})
+	}
+}

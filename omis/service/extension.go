@@ -140,13 +140,19 @@ type Store interface {
 	Reset() error
 }
 
-// RowReader is a Store that returns the row of one thread as programs see it, without the
-// corrections that Rows makes. It is only for stores of placements that are a
-// program.SourceReader, and does not wait.
-type RowReader interface {
+// RawReader is a Store that returns its rows as programs see them, without the corrections
+// that Rows makes. It is only for stores of placements that are a program.SourceReader, and
+// does not wait.
+type RawReader interface {
 	Store
-	// RowOf returns the row of a thread; it is empty if the thread has none.
-	RowOf(thread omis.Token) (program.Row, error)
+	RawRows() ([]Row, error)
+}
+
+// Wide is a Cell in which an event can measure other threads than its own. Then only the
+// monitor executes the requests that change the cell.
+type Wide interface {
+	Cell
+	IsWide() bool
 }
 
 // Trail is a Store of a Traced cell; see program.Trail.
@@ -213,6 +219,8 @@ type Occurrence struct {
 	// CPU returns the CPU time that the thread has used, in nanoseconds, or an error with the
 	// reason if it is unknown. It is nil if there is no thread.
 	CPU func() (int64, error)
+	// Threads returns the live threads of a process. A Local action may call it.
+	Threads func(proc omis.Token) []omis.Token
 	// Measured is what the latest action of the list has measured, Measures whether it
 	// measured anything. Actions set them for the action after them.
 	Measured int64

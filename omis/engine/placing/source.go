@@ -173,16 +173,12 @@ func isScheduling(kind node.EventKind) bool {
 	return isPlaceable(kind) && kind != node.EventReachedAddr && !IsSysCall(kind)
 }
 
-// RowOf: see service.RowReader.
-func (f *feed) RowOf(thread omis.Token) (program.Row, error) {
-	room := f.x.room.Get().(*[]program.Row)
-	defer f.x.room.Put(room)
-	rows, err := readRows(f.store, (*room)[:0])
-	*room = rows
+// RawRows: see service.RawReader.
+func (f *feed) RawRows() ([]service.Row, error) {
+	rows, err := f.store.Rows()
+	list, last := make([]service.Row, len(rows)), named{}
 	for i := range rows {
-		if r := &rows[i]; f.Proc.Host.ThreadOf(r.TID, r.Started, r.Alive) == thread {
-			return *r, nil
-		}
+		list[i] = service.Row{Proc: f.Proc.Token, Thread: last.threadOf(f.Proc, &rows[i]), Row: rows[i]}
 	}
-	return program.Row{}, err
+	return list, err
 }

@@ -31,6 +31,7 @@ type row struct {
 type interval struct {
 	sp   uint64 // 0 if the event that began it has no stack pointer
 	from int64
+	wide map[owner]int64 // of a group
 }
 
 // stack holds the open intervals of a thread or a goroutine, the innermost last.
@@ -67,19 +68,26 @@ func (r *row) start(s *stack, sp uint64, now func() int64) {
 // further down, which can never end. If either event has no stack pointer, it closes the
 // innermost interval.
 func (r *row) stop(s *stack, sp uint64, at int64) {
+	if begun, ok := r.pop(s, sp); ok {
+		r.ended(at - begun.from)
+	}
+}
+
+// pop removes the interval that stop closes.
+func (r *row) pop(s *stack, sp uint64) (begun interval, ok bool) {
 	for n := len(s.open); n > 0; n-- {
 		top := s.open[n-1]
 		switch {
 		case sp == 0 || top.sp == 0 || top.sp == sp:
 			s.open = s.open[:n-1]
 			r.opened(s, -1)
-			r.ended(at - top.from)
-			return
+			return top, true
 		case top.sp > sp:
-			return // it began before the timer
+			return begun, false // it began before the timer
 		}
 		r.drop(s)
 	}
+	return begun, false
 }
 
 func (r *row) drop(s *stack) {

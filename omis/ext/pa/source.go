@@ -1,6 +1,7 @@
 package pa
 
 import (
+	"iter"
 	"sync"
 
 	"mirador/omis"
@@ -15,8 +16,9 @@ import (
 // source is a counter or a timer that is the clock of a timer.
 type source interface {
 	service.Sourced
-	// shows returns the value that a thread has: a count, or a sum of nanoseconds.
-	shows(owner) (int64, error)
+	// shows adds the values of threads to a map: counts, or sums of nanoseconds. of limits it to one
+	// thread, unless it is nil.
+	shows(values map[owner]int64, of *owner) error
 	becomeSource()
 }
 
@@ -31,56 +33,72 @@ func (t *timer) IsSource() bool { return t.feeds.isSource.Load() }
 func (c *counter) becomeSource() { c.feeds.isSource.Store(true) }
 func (t *timer) becomeSource()   { t.feeds.isSource.Store(true) }
 
-func (c *counter) shows(o owner) (int64, error) {
-	own := func() int64 {
-		if r := c.byThread[o]; r != nil {
-			return r.value
-		}
-		return 0
-	}
-	return c.feeds.shows(&c.mu, o, own, func(r *program.Row) int64 { return r.Value })
+func (c *counter) shows(values map[owner]int64, of *owner) error {
+	return c.feeds.shows(values, of, &c.mu, c.ownValues, func(r *program.Row) int64 { return r.Value })
 }
 
-func (t *timer) shows(o owner) (int64, error) {
-	own := func() int64 {
-		if r := t.byThread[o]; r != nil {
-			return int64(r.sum.Lo)
+// ownValues yields the values of the rows in the monitor's memory. The caller holds mu.
+func (c *counter) ownValues(yield func(owner, int64) bool) {
+	for _, r := range c.rows {
+		if !yield(r.owner, r.value) {
+			return
 		}
-		return 0
 	}
-	return t.feeds.shows(&t.mu, o, own, func(r *program.Row) int64 { return int64(r.Sum.Lo) })
+}
+
+func (t *timer) shows(values map[owner]int64, of *owner) error {
+	return t.feeds.shows(values, of, &t.mu, t.ownValues, func(r *program.Row) int64 { return int64(r.Sum.Lo) })
+}
+
+func (t *timer) ownValues(yield func(owner, int64) bool) {
+	for _, r := range t.rows {
+		if !yield(r.owner, int64(r.sum.Lo)) {
+			return
+		}
+	}
 }
 
 // mostMoves is how often a source may move to another placement while it is read.
 const mostMoves = 100
 
-// shows adds up what the object itself and its stores have of a thread. A store may leave
+// shows adds up what the object itself and its stores have of threads. A store may leave
 // meanwhile, and the object takes over its rows; then shows begins again. mu is the object's
 // own lock.
-func (f *feeds) shows(mu *sync.Mutex, o owner, own func() int64, of func(*program.Row) int64) (int64, error) {
+func (f *feeds) shows(values map[owner]int64, of *owner, mu *sync.Mutex, own iter.Seq2[owner, int64], value func(*program.Row) int64) error {
 	for range mostMoves {
+		clear(values)
+		add := func(o owner, v int64) {
+			if of == nil || o == *of {
+				values[o] += v
+			}
+		}
 		mu.Lock()
-		live, sum := f.live.Load(), own()
+		live := f.live.Load()
+		for o, v := range own {
+			add(o, v)
+		}
 		mu.Unlock()
 		if live == nil {
-			return sum, nil
+			return nil
 		}
 		for _, s := range *live {
-			r, able := s.(service.RowReader)
+			r, able := s.(service.RawReader)
 			if !able {
-				return 0, omis.Errorf(omis.UnsupportedService, "a source of a timer is in a placement that the monitor cannot read while it holds a thread")
+				return omis.Errorf(omis.UnsupportedService, "a source of a timer is in a placement that the monitor cannot read while it holds a thread")
 			}
-			row, err := r.RowOf(o.thread)
+			rows, err := r.RawRows()
 			if err != nil {
-				return 0, err
+				return err
 			}
-			sum += of(&row)
+			for i := range rows {
+				add(owner{rows[i].Proc, rows[i].Thread}, value(&rows[i].Row))
+			}
 		}
 		if f.live.Load() == live {
-			return sum, nil
+			return nil
 		}
 	}
-	return 0, omis.Errorf(omis.OSError, "a source of a timer cannot be read: it moves from one placement to another all the time")
+	return omis.Errorf(omis.OSError, "a source of a timer cannot be read: it moves from one placement to another all the time")
 }
 
 // Source implements service.Clocked.
@@ -94,6 +112,7 @@ func (t *timer) Source() service.Cell {
 // sourceServices returns the table rows of the services for timers with a source, and for
 // single readings of a clock.
 func sourceServices() []service.Service {
+	threads := service.TokensParam("thread_list", omis.ClassThread)
 	const doc = "; one_in and keep are as for pa_timer_create4. Where a service returns seconds, one of the clock is a billionth; pa_timer_exact returns whole numbers"
 	return []service.Service{
 		{
@@ -107,6 +126,16 @@ func sourceServices() []service.Service {
 			Doc:    "make for each timer another timer whose clock is the first one: an interval is the total time that the first has of the thread at the end, minus its total at the beginning" + doc,
 		},
 		{
+			Name: "pa_timer_over_counter2", Action: createGroup, Class: classTimer, Object: classCounter, Result: "token",
+			Params: []service.Param{counters(), service.IntegerParam("one_in"), service.StringParam("keep"), threads},
+			Doc:    "make timers as pa_timer_over_counter does, but an interval measures all live threads of thread_list, which may contain processes, whichever thread begins and ends it; [] means all threads of the processes in which the counter has rows. The monitor executes the requests that use such a timer",
+		},
+		{
+			Name: "pa_timer_over_timer2", Action: createGroup, Class: classTimer, Object: classTimer, Result: "token",
+			Params: []service.Param{timers(), service.IntegerParam("one_in"), service.StringParam("keep"), threads},
+			Doc:    "make timers as pa_timer_over_timer does, but for the threads of thread_list, as pa_timer_over_counter2 does",
+		},
+		{
 			Name: "pa_timer_take", Action: takeTimer, Compile: compileTake, Class: classTimer, Object: classTimer, Local: true,
 			Params: []service.Param{timers()},
 			Doc:    "measure the present value of the clock, as if an interval had begun when the clock showed 0; for timers whose clock is a counter, a timer or a number that the kernel keeps of the thread",
@@ -115,9 +144,20 @@ func sourceServices() []service.Service {
 }
 
 // createOver makes a timer whose clock is the object.
-func createOver(c *service.Call) ([]omis.Value, error) {
+func createOver(c *service.Call) ([]omis.Value, error) { return makeOver(c, nil) }
+
+// createGroup makes such a timer for a group of threads.
+func createGroup(c *service.Call) ([]omis.Value, error) {
+	g := &group{among: make(map[omis.Token]bool)}
+	for _, v := range c.Args[3].List {
+		g.among[v.Token()] = true
+	}
+	return makeOver(c, g)
+}
+
+func makeOver(c *service.Call, g *group) ([]omis.Value, error) {
 	t := newTimer()
-	t.clock, t.source = program.ClockCell, c.Object.(source)
+	t.clock, t.source, t.group = program.ClockCell, c.Object.(source), g
 	if err := t.configure(c.Args[1], c.Args[2]); err != nil {
 		return nil, err
 	}
@@ -138,6 +178,9 @@ func takeTimer(c *service.Call) ([]omis.Value, error) {
 	if t.clock.IsTime() {
 		return nil, omis.Errorf(omis.ParameterError, "the clock of the timer is time, whose value at an instant means nothing: use pa_timer_start and pa_timer_stop")
 	}
+	if t.group != nil {
+		return nil, t.group.take(t, c.Event)
+	}
 	v, err := t.reads(o)
 	if err != nil {
 		return nil, err
@@ -154,5 +197,7 @@ func (t *timer) reads(o owner) (int64, error) {
 	if t.source == nil {
 		return 0, omis.Errorf(omis.UnsupportedService, "%s", program.NotHeld)
 	}
-	return t.source.shows(o)
+	values := make(map[owner]int64, 1)
+	err := t.source.shows(values, &o)
+	return values[o], err
 }

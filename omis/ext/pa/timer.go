@@ -22,6 +22,7 @@ type timer struct {
 	goroutines map[goroutine]*stack
 	clock      program.Clock
 	source     source // of program.ClockCell; nil for other clocks
+	group      *group // nil: intervals measure the thread that executes the actions
 	oneIn      int64  // see program.Op
 	// spread says that the timer keeps histograms.
 	spread bool
@@ -354,6 +355,9 @@ func startTimer(c *service.Call) ([]omis.Value, error) {
 	if err := t.canTime(c.Event.At); err != nil {
 		return nil, err
 	}
+	if t.group != nil {
+		return nil, t.group.start(t, c.Event)
+	}
 	later := func() int64 { return c.Event.Now() + c.Event.After }
 	if !t.clock.IsElapsed() {
 		used, err := t.at(c.Event)
@@ -375,6 +379,9 @@ func stopTimer(c *service.Call) ([]omis.Value, error) {
 	t := c.Object.(*timer)
 	if err := t.canTime(c.Event.At); err != nil {
 		return nil, err
+	}
+	if t.group != nil {
+		return nil, t.group.stop(t, c.Event)
 	}
 	at := c.Event.Time - c.Event.Before
 	if !t.clock.IsElapsed() {

@@ -1,0 +1,97 @@
+/* A program with threads that wait until they are told to nap, and functions of the main thread during which one of
+   them naps, or none. It answers with the number of times for which the kernel says that each thread gave up its
+   processor, read within the function. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { workers = 3 };
+
+static struct worker {
+	sem_t go, done;
+	long naps;
+	volatile int tid;
+} all[workers];
+
+static void rest(void) {
+	struct timespec t = {0, 200000};
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &t, 0);
+}
+
+static void *wait_and_nap(void *p) {
+	struct worker *w = p;
+	w->tid = syscall(SYS_gettid);
+	for (;;) {
+		sem_post(&w->done);
+		sem_wait(&w->go);
+		for (long i = 0; i < w->naps; i++)
+			rest();
+	}
+}
+
+/* waits returns how often a thread gave up its processor, when it waits for the next command. */
+static long waits(struct worker *w) {
+	for (long last = -1;; rest()) {
+		char path[100], text[4000], state = 0;
+		long n = -1;
+		snprintf(path, sizeof path, "/proc/self/task/%d/status", w->tid);
+		FILE *f = fopen(path, "r");
+		while (f && fgets(text, sizeof text, f)) {
+			sscanf(text, "State: %c", &state);
+			sscanf(text, "voluntary_ctxt_switches: %ld", &n);
+		}
+		fclose(f);
+		if (state == 'S' && n == last)
+			return n;
+		last = n;
+	}
+}
+
+static void nap(struct worker *w, long naps) {
+	w->naps = naps;
+	sem_post(&w->go);
+	sem_wait(&w->done);
+	waits(w);
+}
+
+/* c1 has a worker nap, and says how often each worker waited since the beginning of the function. */
+__attribute__((noinline, noclone)) int c1(int number, long naps) {
+	long before[workers];
+	for (int i = 0; i < workers; i++)
+		before[i] = waits(&all[i]);
+	if (naps)
+		nap(&all[number], naps);
+	printf("done");
+	for (int i = 0; i < workers; i++)
+		printf(" %ld", waits(&all[i]) - before[i]);
+	printf("\n");
+	return number; /* not by a jump to printf, which would end the function */
+}
+
+int main(void) {
+	char line[200];
+	setvbuf(stdout, 0, _IOLBF, 0);
+	for (int i = 0; i < workers; i++) {
+		pthread_t t;
+		pthread_create(&t, 0, wait_and_nap, &all[i]);
+		sem_wait(&all[i].done);
+	}
+	printf("ready %p %d %d %d\n", (void *)main, all[0].tid, all[1].tid, all[2].tid);
+	while (fgets(line, sizeof line, stdin)) {
+		int number;
+		long naps;
+		if (sscanf(line, "c1 %d %ld", &number, &naps) == 2)
+			c1(number, naps);
+		else if (sscanf(line, "nap %d %ld", &number, &naps) == 2)
+			nap(&all[number], naps), printf("done\n");
+		else
+			return 1;
+	}
+	return 0;
+}
