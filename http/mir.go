@@ -61,7 +61,7 @@ func (h *documentHandlers) postDocument(x *exchange, find func() (string, error)
 		extend(doc)
 		x.Header().Add("Preference-Applied", "return=representation")
 	}
-	reply, err := carryOut(probes.WithUser(x.r.Context(), x.caller.rights()), app, doc)
+	reply, err := carryOut(probes.WithCaller(x.r.Context(), x.caller.Name, x.caller.rights()), app, doc)
 	if err != nil {
 		return err
 	}

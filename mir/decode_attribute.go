@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 const blanks = " \t\r\n" // white space around a number or a boolean is ignored
@@ -39,13 +40,14 @@ func ours(e Element, name string) (Attribute, bool) {
 }
 
 // onlyOurs refuses attributes of the gateway's namespace other than the known ones on the
-// root. If it ignored them, a misspelt name would go unnoticed.
+// root, and labels that select probes. If it ignored them, a misspelt name would go unnoticed.
 func (f *findings) onlyOurs(root Element, known ...string) {
 	for i := range root.tree.elements {
 		e := Element{root.tree, i}
 		for _, a := range e.Attributes() {
 			switch {
 			case a.Space != GatewayNamespace || i == root.index && slices.Contains(known, a.Name):
+			case a.Name == "label" && e.is("probe") && root.is("ctrlreq"):
 			case i == root.index && len(known) > 0:
 				f.add(a.Pos, "%s is no attribute of the gateway's; on <%s> there are %s", Quote(a.Name), root.Name(), strings.Join(known, ", "))
 			default:
@@ -108,6 +110,34 @@ func (f *findings) label(e Element) string {
 		return ""
 	}
 	return a.Value
+}
+
+// longestNote limits the bytes of a note.
+const longestNote = 256
+
+// note returns the note of a probe, "" if the attribute is absent.
+func (f *findings) note(e Element) string {
+	a, ok := ours(e, "note")
+	if !ok {
+		return ""
+	}
+	if len(a.Value) > longestNote || strings.ContainsFunc(a.Value, unicode.IsControl) {
+		f.add(a.Pos, "note is %s; up to %d bytes of text without control characters were expected", Quote(a.Value), longestNote)
+		return ""
+	}
+	return a.Value
+}
+
+// probe returns what names probes in a control request: an id, or a label.
+func (f *findings) probe(e Element) ProbeRef {
+	label, labelled := ours(e, "label")
+	if !labelled {
+		return ProbeRef{ID: f.required(e, "id"), Pos: e.Pos()}
+	}
+	if id, named := e.Attribute("id"); named {
+		f.add(label.Pos, "the probe is named by its id, %s, and by a label; write one of the two", Quote(id.Value))
+	}
+	return ProbeRef{Label: f.label(e), Pos: e.Pos()}
 }
 
 // fast reports whether the request asks for the fast clock.

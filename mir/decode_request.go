@@ -35,10 +35,10 @@ func readSnapshotRequest(f *findings, root Element) Document {
 }
 
 func readInstrRequest(f *findings, root Element) Document {
-	f.onlyOurs(root, "budget", "clock", "details", "label", "lease", "percentiles", "sample")
+	f.onlyOurs(root, "budget", "clock", "details", "label", "lease", "note", "percentiles", "sample")
 	request := &InstrRequest{
 		Flush: f.boolean(root, "flush"), Activated: f.activated(root),
-		Budget: f.budget(root), Fast: f.fast(root), OneIn: f.sample(root), Percentiles: f.percentiles(root), Lease: f.lease(root), Label: f.label(root), Details: f.wish(root, "details"), Pos: root.Pos(),
+		Budget: f.budget(root), Fast: f.fast(root), OneIn: f.sample(root), Percentiles: f.percentiles(root), Lease: f.lease(root), Label: f.label(root), Note: f.note(root), Details: f.wish(root, "details"), Pos: root.Pos(),
 	}
 	for child := range root.Children() {
 		switch {
@@ -148,7 +148,7 @@ func readControlRequest(f *findings, root Element) Document {
 	for child := range root.Children() {
 		switch {
 		case child.is("probe"):
-			request.Probes = append(request.Probes, ProbeRef{ID: f.required(child, "id"), Pos: child.Pos()})
+			request.Probes = append(request.Probes, f.probe(child))
 		case child.is("action"):
 			if f.required(child, "type") != "" {
 				a, _ := child.Attribute("type")

@@ -112,6 +112,8 @@ type InstrRequest struct {
 	// Label is a name for the probe's values in the gateway's metrics; "": they are not
 	// there. It is an attribute of the gateway's namespace.
 	Label string
+	// Note is a remark for those who look at the probe; "": none.
+	Note string
 	// Details asks for the gateway's extensions in the answer: the attribute details="true" of
 	// its namespace.
 	Details bool
@@ -121,7 +123,7 @@ type InstrRequest struct {
 // Extended reports whether the answer contains the gateway's extensions. The attribute details
 // asks for them, and so does any other attribute of the gateway's namespace.
 func (r *InstrRequest) Extended() bool {
-	return r.Details || r.Budget > 0 || r.Fast || r.OneIn > 0 || len(r.Percentiles) > 0 || r.Lease > 0 || r.Label != ""
+	return r.Details || r.Budget > 0 || r.Fast || r.OneIn > 0 || len(r.Percentiles) > 0 || r.Lease > 0 || r.Label != "" || r.Note != ""
 }
 
 // CodeRegion delimits the code to measure: at least one of From and To is set.
@@ -176,10 +178,11 @@ type ControlRequest struct {
 // Extended reports whether the answer contains the gateway's extensions.
 func (r *ControlRequest) Extended() bool { return r.Details || r.Budget > 0 || r.Lease > 0 }
 
-// ProbeRef is the id of a probe in a request.
+// ProbeRef names a probe in a request by its id, or all probes of the application with a label.
 type ProbeRef struct {
-	ID  string
-	Pos Position
+	ID    string
+	Label string // if ID is ""; an extension of the gateway
+	Pos   Position
 }
 
 // Action is what a control request does.

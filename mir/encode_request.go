@@ -60,7 +60,12 @@ func (w *writer) controlRequest(r *ControlRequest) {
 	w.wishes(&InstrRequest{Budget: r.Budget, Lease: r.Lease, Details: r.Details})
 	for _, probe := range r.Probes {
 		w.begin("probe")
-		w.attribute("id", probe.ID)
+		if probe.ID != "" {
+			w.attribute("id", probe.ID)
+		} else {
+			w.attribute("xmlns:gateway", GatewayNamespace)
+			w.attribute("gateway:label", probe.Label)
+		}
 		w.end()
 	}
 	w.metrics(r.Metrics)
@@ -86,6 +91,7 @@ func (w *writer) wishes(r *InstrRequest) {
 	w.percentages(r.Percentiles)
 	w.lease(r.Lease)
 	w.optional("gateway:label", r.Label)
+	w.optional("gateway:note", r.Note)
 	w.flag("gateway:details", r.Details)
 }
 

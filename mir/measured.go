@@ -42,6 +42,7 @@ type Tuple struct {
 // by statistic. Statistics that name an entity carry its ids.
 type Measured struct {
 	Probes []Values
+	Named  bool   // a single probe has its id, too, because the request does not name it
 	Notice string // of the gateway: why no more values will follow
 }
 
@@ -57,7 +58,7 @@ type compression struct {
 
 func (w *writer) measured(d *Measured) {
 	c := &compression{w, d.Notice}
-	if len(d.Probes) == 1 {
+	if len(d.Probes) == 1 && !d.Named {
 		c.values(&d.Probes[0], ids{})
 		return
 	}

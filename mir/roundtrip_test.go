@@ -143,15 +143,20 @@ func instrRequest(t *rapid.T) *InstrRequest {
 	return &InstrRequest{
 		Region:  perhaps(t, func(t *rapid.T) CodeRegion { return CodeRegion{From: id(t), To: text(t)} }),
 		Metrics: some(t, 0, metric), Events: rapid.IntRange(0, 2).Draw(t, "events"), Measuring: measuring(t),
-		Entities: entities(t, kinds(), false), Activated: flag(t), Flush: flag(t), Budget: share(t), Lease: term(t), Label: rapid.SampledFrom([]string{"", "ci", "a-b.c:7/é"[:7]}).Draw(t, "label"), Fast: flag(t), OneIn: rapid.Int64Range(0, MostOneIn).Draw(t, "one in"),
+		Entities: entities(t, kinds(), false), Activated: flag(t), Flush: flag(t), Budget: share(t), Lease: term(t), Label: rapid.SampledFrom([]string{"", "ci", "a-b.c:7/é"[:7]}).Draw(t, "label"), Note: rapid.SampledFrom([]string{"", "a <note> & \"more\" é"}).Draw(t, "note"), Fast: flag(t), OneIn: rapid.Int64Range(0, MostOneIn).Draw(t, "one in"),
 		Percentiles: some(t, 0, percentageOf), Details: flag(t),
 	}
 }
 
 func controlRequest(t *rapid.T) *ControlRequest {
 	return &ControlRequest{
-		Action:  rapid.SampledFrom([]Action{Value, Activate, Deactivate, Reset, Remove}).Draw(t, "action"),
-		Probes:  some(t, 1, func(t *rapid.T) ProbeRef { return ProbeRef{ID: id(t)} }),
+		Action: rapid.SampledFrom([]Action{Value, Activate, Deactivate, Reset, Remove}).Draw(t, "action"),
+		Probes: some(t, 1, func(t *rapid.T) ProbeRef {
+			if flag(t) {
+				return ProbeRef{Label: "ci-42"}
+			}
+			return ProbeRef{ID: id(t)}
+		}),
 		Metrics: some(t, 0, metric), Measuring: measuring(t), Entities: entities(t, kinds(), false), Flush: flag(t), Budget: share(t), Lease: term(t), Details: flag(t),
 	}
 }

@@ -3,6 +3,7 @@ package probes
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"mirador/mir"
 	"mirador/mir/translate"
@@ -155,17 +156,41 @@ func (a *App) find(refs []mir.ProbeRef) ([]addressed, error) {
 	var found []addressed
 	var errs Errors
 	named := make(map[*Probe]bool, len(refs))
+	add := func(p *Probe, pos mir.Position) {
+		if !named[p] {
+			named[p] = true
+			found = append(found, addressed{p, pos})
+		}
+	}
 	for _, ref := range refs {
+		if ref.ID == "" {
+			list := a.labelled(ref.Label)
+			for _, p := range list {
+				add(p, ref.Pos)
+			}
+			if len(list) == 0 {
+				errs = append(errs, translate.Errorf(NotFound, ref.Pos, "no probe of application %s has the label %s", a.name, ref.Label))
+			}
+			continue
+		}
 		p, err := a.registry.Probe(ref.ID)
 		switch {
 		case err != nil:
 			errs = append(errs, translate.Errorf(NotFound, ref.Pos, "no probe %s in application %s", ref.ID, a.name))
 		case p.app != a:
 			errs = append(errs, translate.Errorf(NotFound, ref.Pos, "probe %s belongs to application %s, not to %s", ref.ID, p.app.name, a.name))
-		case !named[p]:
-			named[p] = true
-			found = append(found, addressed{p, ref.Pos})
+		default:
+			add(p, ref.Pos)
 		}
 	}
 	return found, collected(errs)
+}
+
+// labelled returns the probes with a label.
+func (a *App) labelled(label string) []*Probe {
+	return slices.DeleteFunc(a.Probes(), func(p *Probe) bool {
+		p.mu.RLock()
+		defer p.mu.RUnlock()
+		return p.request.Label != label
+	})
 }

@@ -26,7 +26,7 @@ func (a *App) control(ctx context.Context, r *mir.ControlRequest, o Options) (mi
 	case o.Explain:
 		return explainControl(r, found)
 	case r.Action == mir.Value && !r.Flush:
-		return measurement(a.values(ctx, found))
+		return measurement(a.answerValue(ctx, r, found))
 	}
 	a.op.Lock()
 	defer a.op.Unlock()
@@ -40,7 +40,7 @@ func (a *App) control(ctx context.Context, r *mir.ControlRequest, o Options) (mi
 		}
 	}
 	if r.Action == mir.Value {
-		return measurement(a.values(ctx, found))
+		return measurement(a.answerValue(ctx, r, found))
 	}
 	done, err := a.act(ctx, r, found)
 	if err := errors.Join(err, a.forks.watch(ctx), a.writeDown()); err != nil {

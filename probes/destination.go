@@ -9,21 +9,29 @@ import (
 	"mirador/probes/deliver"
 )
 
-type userKey struct{}
+type callerKey struct{}
 
-// WithUser returns a context for requests of a user, with whose rights the files are opened
-// that measurements are delivered to.
-func WithUser(ctx context.Context, u deliver.User) context.Context {
-	return context.WithValue(ctx, userKey{}, u)
+// caller is who makes a request.
+type caller struct {
+	name string
+	user deliver.User
 }
 
-// userOf returns the user of a request. Without one, the gateway itself makes it.
-func userOf(ctx context.Context) deliver.User {
-	if u, ok := ctx.Value(userKey{}).(deliver.User); ok {
-		return u
+// WithCaller returns a context for requests of a caller: with the name that its probes show,
+// and with the user with whose rights the files are opened that measurements are delivered to.
+func WithCaller(ctx context.Context, name string, u deliver.User) context.Context {
+	return context.WithValue(ctx, callerKey{}, caller{name, u})
+}
+
+// callerOf returns who makes a request. Without a caller, the gateway itself makes it.
+func callerOf(ctx context.Context) caller {
+	if c, ok := ctx.Value(callerKey{}).(caller); ok {
+		return c
 	}
-	return deliver.User{UID: -1, Trusted: true}
+	return caller{"gateway", deliver.User{UID: -1, Trusted: true}}
 }
+
+func userOf(ctx context.Context) deliver.User { return callerOf(ctx).user }
 
 // destination returns the destination of a request, "" for the gateway's stream alone.
 func destination(m *mir.Measuring) string {

@@ -141,7 +141,7 @@ func TestDestinationsAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	remote := probes.WithUser(t.Context(), deliver.User{UID: -1})
+	remote := probes.WithCaller(t.Context(), "uid -1", deliver.User{UID: -1})
 	if _, err := a.Answer(remote, doc, probes.Options{}); err == nil || !strings.Contains(err.Error(), "Unix socket") {
 		t.Errorf("for an unknown user the error is %v", err)
 	}

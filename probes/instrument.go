@@ -36,7 +36,7 @@ func (a *App) instrument(ctx context.Context, r *mir.InstrRequest, o Options) (m
 	if err := a.registry.checkDestination(ctx, full.Measuring); err != nil {
 		return nil, err
 	}
-	p := &Probe{app: a, request: unplaced(full), user: userOf(ctx), state: Defined, armed: r.Activated}
+	p := &Probe{app: a, request: unplaced(full), user: userOf(ctx), owner: callerOf(ctx).name, state: Defined, armed: r.Activated}
 	if err := a.registry.enter(p); err != nil {
 		a.registry.drop(p)
 		return nil, err

@@ -30,6 +30,7 @@ type State = api.State
 type Probe struct {
 	id     string
 	number int
+	owner  string // who requested it
 	app    *App
 
 	// mu guards the fields that a change replaces. It is not held during a request to the

@@ -2,6 +2,7 @@ package probes
 
 import (
 	"context"
+	"slices"
 
 	"mirador/mir"
 	"mirador/mir/translate"
@@ -23,6 +24,16 @@ func (a *App) values(ctx context.Context, ps []addressed) (*mir.Measured, error)
 		return nil, collected(errs)
 	}
 	return translate.Document(all), nil
+}
+
+// answerValue answers VALUE. If the request selects probes by labels, the answer names them.
+func (a *App) answerValue(ctx context.Context, r *mir.ControlRequest, ps []addressed) (*mir.Measured, error) {
+	m, err := a.values(ctx, ps)
+	if err != nil {
+		return nil, err
+	}
+	m.Named = slices.ContainsFunc(r.Probes, func(ref mir.ProbeRef) bool { return ref.ID == "" })
+	return m, nil
 }
 
 // Value returns the present value of the probe as a measurement document.

@@ -32,6 +32,7 @@ type probeRecord struct {
 	Number  int          `json:"number"`
 	Request string       `json:"request"` // an instrreq
 	User    deliver.User `json:"user"`
+	Owner   string       `json:"owner,omitempty"`
 	State   State        `json:"state"`
 	Armed   bool         `json:"armed,omitempty"`
 	Failure string       `json:"failure,omitempty"`

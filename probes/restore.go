@@ -160,7 +160,7 @@ func (a *App) reattach(ctx context.Context, p Process) error {
 func (a *App) restoreProbe(ctx context.Context, rec probeRecord, lost error) {
 	request, err := readInstr(rec.Request)
 	p := &Probe{
-		id: probeID(rec.Number), number: rec.Number, app: a, request: request, user: rec.User,
+		id: probeID(rec.Number), number: rec.Number, app: a, request: request, user: rec.User, owner: rec.Owner,
 		state: Defined, armed: rec.Armed, made: max(rec.Made-1, 0),
 	}
 	p.hold(request.Lease)

@@ -25,7 +25,7 @@ func (p *Probe) Status() Status {
 	if text, err := mir.Marshal(&request); err == nil {
 		s.Request = strings.TrimSpace(string(text))
 	}
-	s.Label = request.Label
+	s.Label, s.Note, s.Owner = request.Label, request.Note, p.owner
 	for _, m := range request.Metrics {
 		s.Metrics = append(s.Metrics, m.Name)
 	}

@@ -30,7 +30,9 @@ type Probe struct {
 	State      State            `json:"state"`
 	Region     string           `json:"region,omitempty"` // as in the request
 	Unit       string           `json:"-"`                // the name of the region, once it is installed
+	Owner      string           `json:"owner,omitempty"`  // who requested it, such as uid 1000
 	Label      string           `json:"label,omitempty"`
+	Note       string           `json:"note,omitempty"`
 	Metrics    []string         `json:"metrics"`
 	Request    string           `json:"request"`              // the last definition, an instrreq with defaults filled in
 	Requests   []string         `json:"requests,omitempty"`   // its conditional requests
