@@ -52,7 +52,7 @@ func (a *App) begin(ctx context.Context, token omis.Token, pause *Pause) error {
 		a.follow(ctx, token)
 		return a.tool.do(ctx, fmt.Sprintf(": thread_continue([%s])", token))
 	}
-	where, err := a.complete(ctx, token)
+	where, err := a.pauses.complete(ctx, token)
 	if err != nil {
 		return err
 	}
