@@ -99,6 +99,9 @@ func (s *Server) serve(x *exchange, route *Route) error {
 	if x.caller.Role > Nobody {
 		recognise(x.r.Context())
 	}
+	if err := s.rates.admit(x); err != nil {
+		return err
+	}
 	if err := admit(x.caller, route.Role); err != nil {
 		return err
 	}

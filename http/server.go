@@ -27,6 +27,7 @@ type Config struct {
 	Notation func(omis.Reply) string
 	Log      *slog.Logger // nil means slog.Default
 	Limits   Limits       // of streams; the zero value means DefaultLimits
+	Rate     int          // requests that a caller may send in a second; 0: any number
 	// ResolveLinks returns a path without symbolic links; nil means filepath.EvalSymlinks.
 	ResolveLinks func(path string) (string, error)
 	// ProcessOwner returns the uid of a process's owner; nil means identity.OfProcess.
@@ -53,6 +54,7 @@ type Server struct {
 	idPrefix string
 	nextID   atomic.Uint64
 	draining atomic.Bool
+	rates    *rates
 }
 
 var _ http.Handler = (*Server)(nil)
@@ -87,7 +89,7 @@ func New(cfg Config, backend Backend) *Server {
 		probeHandlers:    probeHandlers{who, backend, open},
 		toolHandlers:     toolHandlers{who, bodies, backend, open, cfg.Notation},
 		cfg:              cfg, backend: backend, log: cfg.Log,
-		routes: Routes(), metrics: newMetrics(backend), times: patience, streams: open,
+		routes: Routes(), metrics: newMetrics(backend), rates: newRates(cfg.Rate), times: patience, streams: open,
 		idPrefix: hex.EncodeToString(prefix[:]) + "-",
 	}
 	s.router = s.newRouter()
