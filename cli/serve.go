@@ -25,6 +25,7 @@ const grace = 5 * time.Second
 func newServe(g *globals) *cobra.Command {
 	flags := settings{}
 	var file string
+	var show bool
 	cmd := &cobra.Command{
 		Use:   "serve [--listen HOST:PORT] [--socket PATH] [--data DIR] [--config FILE] [--node NAME] [--prototypes PATH] [--placements LIST] [--prefer WHAT] [--hold WAY] [--calibrate WHEN]",
 		Short: "Start the gateway",
@@ -39,10 +40,9 @@ configuration).
 The data directory must belong to the gateway's user. No other user may be able to write
 to it or to a directory that leads to it, except sticky ones like /tmp.
 
-The configuration is a JSON file with the names of the flags, and:
-  "resources":    folders whose files a sirreq may name
-  "certificate", "key", "client_authority":  PEM files for TLS
-Flags override it; "prototypes" and "hosts" (--host) are lists there.
+Each setting is a flag, a variable of the environment (--log-level is MIRADOR_LOG_LEVEL) and
+a name in the JSON file of --config ("log-level"), in this order of precedence; see
+doc/configuration.md. --print-config prints the effective settings and ends.
 
 Placements are where the actions of conditional requests may run: inline (code in the
 program itself) and kernel (programs in the kernel), which do not hold threads, and trap
@@ -80,11 +80,15 @@ request starts the measurement.`,
 			if err != nil {
 				return err
 			}
+			if show {
+				return printSettings(g.streams.Out, cmd.Flags())
+			}
 			return serve(cmd.Context(), s, g.streams, nil)
 		},
 	}
 	flags.define(cmd)
 	cmd.Flags().StringVar(&file, "config", "", "a configuration file")
+	cmd.Flags().BoolVar(&show, "print-config", false, "print the effective settings and end")
 	return cmd
 }
 

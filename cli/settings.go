@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,36 +27,39 @@ import (
 
 // settings contains what the flags and the configuration file tell serve.
 type settings struct {
-	Listen    string   `json:"listen"` // or "off" for no TCP
-	Socket    string   `json:"socket"`
-	Data      string   `json:"data"`
-	Node      string   `json:"node"`
-	Site      string   `json:"site"`
-	Hold      string   `json:"hold"`
-	Calibrate string   `json:"calibrate"`
-	LogLevel  string   `json:"log-level"`
-	Resources []string `json:"resources"`
-	Longest   int      `json:"longest-request"` // in bytes
+	Listen    string // or "off" for no TCP
+	Socket    string
+	Data      string
+	Node      string
+	Site      string
+	Hold      string
+	Calibrate string
+	LogLevel  string
+	Resources []string
+	Longest   int // in bytes
 	// Placements lists where the actions of conditional requests may run: "trap" and cheaper placements.
-	Placements string `json:"placements"`
+	Placements string
 	// Prefer decides about functions where a jump can only be at the first instruction: speed
 	// places the jump, sharing leaves the instruction to other tools' probes.
-	Prefer string `json:"prefer"`
+	Prefer string
 
 	// Lease limits how long objects stay stopped by a tool that is not active; "0" means forever.
-	Lease string `json:"lease"`
+	Lease string
 
 	// Deliver lists the destinations of measurements that requests may name.
-	Deliver []string `json:"deliver"`
+	Deliver []string
 
 	// Prototypes lists files and folders that describe functions of libraries.
-	Prototypes []string `json:"prototypes"`
+	Prototypes []string
 	// Hosts lists names, besides localhost, by which clients reach the gateway over TCP.
-	Hosts []string `json:"hosts"`
+	Hosts []string
 
-	Certificate     string `json:"certificate"`
-	Key             string `json:"key"`
-	ClientAuthority string `json:"client_authority"`
+	Certificate     string
+	Key             string
+	ClientAuthority string
+
+	// Rate limits the requests of a caller in a second; 0: it does not.
+	Rate int
 
 	level slog.Level
 	lease time.Duration
@@ -96,6 +97,11 @@ func (s *settings) define(cmd *cobra.Command) {
 	flags.StringVar(&s.Lease, "lease", "1m", "how long threads that an OMIS tool has stopped or suspended stay so while it sends no request and reads no replies; 0: until it comes back")
 	flags.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
 	flags.IntVar(&s.Longest, "longest-request", mir.RequestLimits().Bytes, "how many bytes a request may have; one that names ten thousand probes has a quarter of a million")
+	flags.IntVar(&s.Rate, "rate", gateway.DefaultRate, "how many requests a caller may send in a second, further ones are answered with 429; root and the gateway's user have no limit on the socket; 0: nobody has one")
+	flags.StringArrayVar(&s.Resources, "resources", nil, "a folder whose files a sirreq may name; may be repeated")
+	flags.StringVar(&s.Certificate, "certificate", "", "a PEM file with the certificate for TLS")
+	flags.StringVar(&s.Key, "key", "", "a PEM file with the key of the certificate")
+	flags.StringVar(&s.ClientAuthority, "client-authority", "", "a PEM file with the authority that signs client certificates")
 	flags.StringArrayVar(&s.Hosts, "host", nil, "a name by which the gateway is reached over TCP without TLS, besides localhost and addresses; may be repeated")
 	flags.StringArrayVar(&s.Deliver, "deliver", []string{deliver.AnyFile}, "where measurements may be delivered to: a file, a folder, a Unix socket or a URL, and what is below it, such as file:///srv/data, unix:///run/values or https://host/in; may be repeated")
 	flags.StringArrayVar(&s.Prototypes, "prototypes", nil, "a file, or a folder of files, with prototypes of library functions; may be repeated")
@@ -146,14 +152,20 @@ func hostname() string {
 	return name
 }
 
-// complete merges the settings: flags override the configuration file, which overrides the defaults.
+// complete merges the settings of the flags with those of the environment and of the
+// configuration file, see configure.
 func (s *settings) complete(cmd *cobra.Command, file string) (settings, error) {
-	merged := *s
+	var text []byte
+	var err error
 	if file != "" {
-		if err := merged.read(cmd, file); err != nil {
-			return merged, err
+		if text, err = readConfiguration(file); err != nil {
+			return *s, err
 		}
 	}
+	if err := configure(cmd.Flags(), environment, file, text); err != nil {
+		return *s, err
+	}
+	merged := *s
 	if err := merged.level.UnmarshalText([]byte(merged.LogLevel)); err != nil {
 		return merged, usagef("%q is no log level: debug, info, warn or error", merged.LogLevel)
 	}
@@ -166,7 +178,6 @@ func (s *settings) complete(cmd *cobra.Command, file string) (settings, error) {
 	if merged.Prefer != preferSpeed && merged.Prefer != preferSharing {
 		return merged, usagef("%q is nothing to prefer: speed or sharing", merged.Prefer)
 	}
-	var err error
 	if merged.lease, err = time.ParseDuration(merged.Lease); err != nil || merged.lease < 0 {
 		return merged, usagef("--lease %q is no duration, such as 90s or 5m; 0 means no lease", merged.Lease)
 	}
@@ -179,42 +190,10 @@ func (s *settings) complete(cmd *cobra.Command, file string) (settings, error) {
 	if merged.Longest < leastLongest || merged.Longest > mostLongest {
 		return merged, usagef("--longest-request %d: requests may be restricted to %d to %d bytes", merged.Longest, leastLongest, mostLongest)
 	}
+	if merged.Rate < 0 {
+		return merged, usagef("--rate %d: it is a number of requests in a second, or 0", merged.Rate)
+	}
 	return merged, merged.checkPlacements()
-}
-
-// read takes from the file the settings that no flag sets.
-func (s *settings) read(cmd *cobra.Command, file string) error {
-	text, err := readConfiguration(file)
-	if err != nil {
-		return err
-	}
-	flags := *s
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(s); err != nil {
-		return usagef("cannot read the configuration %s: %w", file, err)
-	}
-	for name, field := range map[string][2]*string{
-		"listen": {&s.Listen, &flags.Listen}, "socket": {&s.Socket, &flags.Socket}, "data": {&s.Data, &flags.Data},
-		"placements": {&s.Placements, &flags.Placements}, "node": {&s.Node, &flags.Node}, "site": {&s.Site, &flags.Site}, "hold": {&s.Hold, &flags.Hold}, "prefer": {&s.Prefer, &flags.Prefer}, "calibrate": {&s.Calibrate, &flags.Calibrate}, "lease": {&s.Lease, &flags.Lease}, "log-level": {&s.LogLevel, &flags.LogLevel},
-	} {
-		if cmd.Flags().Changed(name) {
-			*field[0] = *field[1]
-		}
-	}
-	if cmd.Flags().Changed("longest-request") {
-		s.Longest = flags.Longest
-	}
-	if cmd.Flags().Changed("host") {
-		s.Hosts = flags.Hosts
-	}
-	if cmd.Flags().Changed("deliver") {
-		s.Deliver = flags.Deliver
-	}
-	if cmd.Flags().Changed("prototypes") {
-		s.Prototypes = flags.Prototypes
-	}
-	return nil
 }
 
 // pipePatience limits how long a configuration that is a pipe may be empty.

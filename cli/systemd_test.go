@@ -41,8 +41,12 @@ func TestSystemdUnit(t *testing.T) {
 	}
 	defer notifications.Close()
 
+	configuration := filepath.Join(dir, "mirador.json")
+	if err := os.WriteFile(configuration, fmt.Appendf(nil, `{"data": %q, "calibrate": "when-needed"}`, filepath.Join(dir, "data")), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.Command("/bin/sh", "-c", `LISTEN_PID=$$ exec setpriv --bounding-set "$0" "$@"`, "-all,"+unitCapabilities(t),
-		miradorPath, "serve", "--data", filepath.Join(dir, "data"), "--calibrate", "when-needed")
+		miradorPath, "serve", "--config", configuration)
 	cmd.Env = append(os.Environ(), targets.NoneLeft(t), "LISTEN_FDS=1", "LISTEN_FDNAMES=mirador.socket", "NOTIFY_SOCKET="+filepath.Join(dir, "notify"))
 	cmd.ExtraFiles = []*os.File{socket}
 	cmd.Dir = "/"
