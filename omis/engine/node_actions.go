@@ -61,7 +61,7 @@ func nodeDetach(x *execution, c *call) ([]omis.Value, error) {
 // The bits of node_get_info: one for the name, one for each group of components.
 const (
 	nodeName      = 1
-	nodeGroupsEnd = 1 << 14
+	nodeGroupsEnd = 1 << 15
 )
 
 func nodeGetInfo(_ *execution, c *call) ([]omis.Value, error) {

@@ -168,8 +168,8 @@ func TestThreadDetach(t *testing.T) {
 func TestNodeInfo(t *testing.T) {
 	b := start(t)
 	b.node.Groups[3] = []omis.Value{omis.Int(100), omis.Int(4096), omis.Float(-1)}
-	b.want(`: node_attach2("here") node_get_info([],0) node_get_info([],9) node_get_info([],0x4000)`,
-		"0 OMIS_OK []\n1 OMIS_OK [] n_1\n2 OMIS_OK [n_1]\n3 OMIS_OK [n_1] \"here\",100,4096,-1.0\n4 OMIS_PARAMETER_ERROR(28) [n_1] \"node_get_info has no components for flags 0x4000\"\n")
+	b.want(`: node_attach2("here") node_get_info([],0) node_get_info([],9) node_get_info([],0x8000)`,
+		"0 OMIS_OK []\n1 OMIS_OK [] n_1\n2 OMIS_OK [n_1]\n3 OMIS_OK [n_1] \"here\",100,4096,-1.0\n4 OMIS_PARAMETER_ERROR(28) [n_1] \"node_get_info has no components for flags 0x8000\"\n")
 }
 
 func TestCheckpoint(t *testing.T) {

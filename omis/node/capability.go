@@ -104,7 +104,7 @@ type CPUTimer interface {
 }
 
 // NodeInformer answers node_get_info (OMIS 8.1.1): the components of the groups whose
-// bits are set in flags (0 to 13), in the order of the specification. A component that
+// bits are set in flags (0 to 13, and 14 for what OMIS does not define), in the order of the specification. A component that
 // Linux does not have is -1 or "". Rates are averages over 1 to 15 seconds.
 type NodeInformer interface {
 	NodeInfo(flags uint32) ([]omis.Value, error)

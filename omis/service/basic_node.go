@@ -31,7 +31,7 @@ func nodeServices() []Service {
 			Object: omis.ClassNode, Params: []Param{nodeList(), IntegerParam("flags")},
 			Result: "struct { Node_static_info statinfo; Node_dynamic_info dyninfo; }",
 			Role:   Read, Needs: NodeInformation, Support: wholly(),
-			Doc:   "return information on nodes; flags selects it",
+			Doc:   "return information on nodes; flags selects it. Bit 14 selects the load of the last minute, the memory available and the other memory in bytes, the bytes received and sent through all links except the loopback, and the seconds for which some thread waited for a processor, a disk and memory",
 			Linux: "from /proc, /sys, uname and utmp; rates are sampled while a tool asks for them, and averaged over 1 to 15 s; the benchmarks are short loops that run once. Always −1, because Linux has no such value: `cpu_pwj` (Linux does not distinguish waiting for a page from waiting for its disk), `cpu_swj`, `vm_swap`, `vm_swapin`, `vm_swapout` (it swaps pages, not processes). −1 without CAP_BPF and CAP_PERFMON: `os_execs`, `os_syscalls`, `dsk_sysrd`, `dsk_syswr`. −1 if unknown: `usr_maxlogins` without a line `* - maxsyslogins` for pam_limits, `cpu_clock`, `net_bandwidth` of virtual links; `net_type` is `\"\"` for hardware without a common name. −1 for a benchmark that cannot run. Without an NFS client its rates are 0",
 		},
 	}

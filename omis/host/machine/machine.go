@@ -29,6 +29,7 @@ const (
 	groupDiskRates
 	groupNetworkRates
 	groupLogins
+	groupTotals // not of OMIS
 	groups
 )
 
@@ -51,6 +52,7 @@ var table = [groups]group{
 	groupDiskRates:    (*Machine).diskRates,
 	groupNetworkRates: (*Machine).networkRates,
 	groupLogins:       (*Machine).logins,
+	groupTotals:       (*Machine).totals,
 }
 
 // none is the value of what Linux does not have.

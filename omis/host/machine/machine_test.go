@@ -139,11 +139,19 @@ func value(v omis.Value) float64 {
 	return n
 }
 
+// pressures has the kinds of values of a kernel with or without pressure stall information.
+func pressures() string {
+	if _, err := os.Stat("/proc/pressure/cpu"); err != nil {
+		return "iii"
+	}
+	return "fff"
+}
+
 func TestGroupsHaveTheirComponents(t *testing.T) {
 	m := openMachine(t)
 	kinds := []string{
 		"s", "ssssi", "siiiff", "iif", "iiiif", "il", "i",
-		"iii", "iiiiifff", "iii", "iiiiii", "iiiiii", "iiiiiii", "iiii",
+		"iii", "iiiiifff", "iii", "iiiiii", "iiiiii", "iiiiiii", "iiii", "fiiii" + pressures(),
 	}
 	letters := map[omis.Kind]string{omis.KindString: "s", omis.KindInt: "i", omis.KindFloat: "f", omis.KindList: "l"}
 	signature := func(vs []omis.Value) (s string) {
@@ -166,6 +174,42 @@ func TestGroupsHaveTheirComponents(t *testing.T) {
 	}
 	if _, err := m.Info(1 << groups); err == nil {
 		t.Error("a bit beyond the last group is accepted")
+	}
+}
+
+func parsed(t *testing.T, text string) float64 {
+	t.Helper()
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestTotals compares the values that OMIS does not define with the kernel's files.
+func TestTotals(t *testing.T) {
+	m := openMachine(t)
+	v := info(t, m, groupTotals)
+	near(t, "load", v[0].Float, strings.Fields(says(t, "cat", "/proc/loadavg"))[0], 0.5)
+	free := strings.Fields(says(t, "sh", "-c", "free -b | grep Mem:"))
+	near(t, "all memory", float64(v[1].N+v[2].N), free[1], 0)
+	near(t, "available memory", float64(v[1].N), free[6], 64<<20)
+	var received, sent float64
+	for line := range strings.Lines(says(t, "cat", "/proc/net/dev")) {
+		if f := strings.Fields(line); len(f) == 17 && f[0] != "lo:" {
+			received, sent = received+parsed(t, f[1]), sent+parsed(t, f[9])
+		}
+	}
+	near(t, "received", float64(v[3].N), received, 1<<20)
+	near(t, "sent", float64(v[4].N), sent, 1<<20)
+	for i, name := range []string{"cpu", "io", "memory"} {
+		text, err := os.ReadFile("/proc/pressure/" + name)
+		if err != nil {
+			equal(t, name, v[5+i], -1)
+			continue
+		}
+		_, total, _ := strings.Cut(strings.Split(string(text), "\n")[0], "total=")
+		near(t, "pressure of "+name, v[5+i].Float, parsed(t, total)/1e6, 2)
 	}
 }
 
