@@ -9,7 +9,6 @@ import (
 
 	gateway "mirador/http"
 	"mirador/mir"
-	"mirador/mir/translate"
 	"mirador/omis"
 	"mirador/omis/host/proc"
 	"mirador/omis/linux"
@@ -70,7 +69,7 @@ func join(s settings, log *slog.Logger, j *journal.Journal) (*backend, error) {
 	}
 	b := &backend{monitor: m, runtime: native.New(m.Linux, debugFiles()), tools: newTools(m.Engine, s.lease)}
 	recallEngine(j, m.Engine, log)
-	b.registry = probes.New(probes.Config{Node: s.Node, Site: s.Site, Monitor: applications{b.tools, m}, Runtime: b.runtime, Journal: j, Destinations: s.Deliver, Log: log})
+	b.registry = probes.New(probes.Config{Node: s.Node, Site: s.Site, Monitor: applications{b.tools, m}, Runtime: b.runtime, Lacks: b.lacks, Journal: j, Destinations: s.Deliver, Log: log})
 	return b, nil
 }
 
@@ -234,8 +233,6 @@ func (b *backend) CountProbes() int { return b.registry.CountProbes() }
 func (b *backend) Subscribe(id string, after uint64) (<-chan deliver.Event, func(), error) {
 	return b.registry.Subscribe(id, after)
 }
-
-func (b *backend) Catalog() []gateway.Metric { return translate.Catalog() }
 
 func (b *backend) Schemas() fs.FS { return schemas.Files() }
 

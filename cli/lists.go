@@ -12,11 +12,12 @@ import (
 
 func newCatalog(g *globals) *cobra.Command {
 	var format tableFormat
+	var word string
 	cmd := &cobra.Command{
 		Use:     "catalog",
 		Short:   "List the metrics",
-		Long:    "Lists the metrics that an instrumentation request may name: unit, kind, what they are measured for and how.",
-		Example: "  mirador catalog\n  mirador catalog --json",
+		Long:    "Lists the metrics that an instrumentation request may name: unit, kind, what they are measured for and how. With --json or --xml it also shows how each is measured, and what that costs.",
+		Example: "  mirador catalog\n  mirador catalog --grep fault\n  mirador catalog --json",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			rows, err := answer(g, func(c *client.Client) ([]client.Metric, error) { return c.Catalog(cmd.Context()) })
@@ -24,18 +25,19 @@ func newCatalog(g *globals) *cobra.Command {
 				return err
 			}
 			return printTable(g.streams.Out, format, table[client.Metric]{
-				root: "catalog", row: "metric", rows: rows, header: []string{"NAME", "UNIT", "KIND", "ENTITIES", "REGION", "WHAT"},
+				root: "catalog", row: "metric", rows: matching(rows, word), header: []string{"SPACE", "NAME", "UNIT", "KIND", "ENTITIES", "REGION", "WHAT"},
 				cells: func(m client.Metric) []string {
 					var entities []string
 					for _, kind := range m.Entities {
 						entities = append(entities, string(kind))
 					}
-					return []string{m.Name, m.Unit, m.Kind, strings.Join(entities, ","), strconv.FormatBool(m.Region), m.Doc}
+					return []string{m.Space, m.Name, m.Unit, m.Kind, strings.Join(entities, ","), strconv.FormatBool(m.Region), what(&m)}
 				},
 			})
 		},
 	}
 	format.flags(cmd)
+	cmd.Flags().StringVar(&word, "grep", "", "list only the metrics whose name, meaning or measurement contains this `word`")
 	return cmd
 }
 

@@ -109,7 +109,7 @@ func (a *App) machine() translate.Node {
 // targets returns the present processes of the application. With inCode it includes their
 // modules, in which regions and functions can be found.
 func (a *App) targets(ctx context.Context, inCode bool) (*translate.Targets, error) {
-	t := &translate.Targets{Node: a.machine()}
+	t := &translate.Targets{Node: a.machine(), Lacks: a.registry.config.Lacks}
 	s := translate.NewSnapshot(&mir.SnapshotRequest{}, t.Node)
 	reply, err := a.tool.request(ctx, s.Request)
 	if err != nil {

@@ -21,6 +21,9 @@ type Config struct {
 	Site    string
 	Monitor Monitor
 	Runtime Runtime
+	// Lacks returns the reason why the machine cannot measure a metric, "" if it can; nil: it
+	// lacks nothing.
+	Lacks func(translate.Metric) string
 	// Journal is where the registry writes what the next gateway on the same data
 	// directory must know if this one is killed; nil: nothing outlives the gateway.
 	Journal *journal.Journal

@@ -77,7 +77,7 @@ func perfSoftware(context.Context) finding {
 }
 
 func perfHardware(context.Context) finding {
-	err := openCounter(unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CPU_CYCLES)
+	err := HardwareCounters()
 	switch {
 	case err == nil:
 		return fine("opened a counter of cycles" + paranoia())
@@ -93,6 +93,12 @@ func paranoia() string {
 		return ""
 	}
 	return " (kernel.perf_event_paranoid is " + strings.TrimSpace(string(text)) + ")"
+}
+
+// HardwareCounters returns the reason why the kernel counts no events of the processor, nil if
+// it does.
+func HardwareCounters() error {
+	return openCounter(unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CPU_CYCLES)
 }
 
 func openCounter(kind uint32, config uint64) error {

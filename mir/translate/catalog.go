@@ -31,8 +31,10 @@ type Metric struct {
 	amount bool     // fromEvents: add the event's first parameter instead of 1, unless it is negative
 	byCall bool     // exists for each system call, as NAME:CALL
 	clock  string   // clock of the timer of betweenEvents; "": wall clock time
-	info   info     // components of fromInfo
-	task   string   // on a region: clock of a timer that shows what the kernel counts for the thread
+	info   info     // components of fromInfo and fromNode
+	// millionths says that values are not whole numbers; they are kept in millionths.
+	millionths bool
+	task       string // on a region: clock of a timer that shows what the kernel counts for the thread
 }
 
 // source tells which service the values of a metric come from.
@@ -45,6 +47,7 @@ const (
 	fromThreads
 	fromInfo
 	fromTask // only on a region
+	fromNode
 	fromEvents
 	betweenEvents
 )
@@ -54,14 +57,15 @@ const (
 const (
 	MIR   = "mir"   // Table 1 of MIR's report, and what the report's text names
 	Linux = "linux" // what Linux counts and times
+	PAPI  = "papi"  // counters of the processor, by the names of PAPI's presets
 )
 
 // spaces lists the name spaces.
-var spaces = []string{MIR, Linux}
+var spaces = []string{MIR, Linux, PAPI}
 
 // Catalog returns the known metrics in alphabetical order, also those that cannot be measured.
 func Catalog() []Metric {
-	list := slices.Concat(inSpace(MIR, mirMetrics()), inSpace(MIR, virtualMachineMetrics()), inSpace(Linux, linuxMetrics()))
+	list := slices.Concat(inSpace(MIR, mirMetrics()), inSpace(MIR, virtualMachineMetrics()), inSpace(Linux, linuxMetrics()), inSpace(PAPI, hardwareMetrics()))
 	slices.SortStableFunc(list, func(a, b Metric) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }
@@ -87,11 +91,31 @@ func metric(name string, region bool) (found Metric, ok bool) {
 		case space != "" && space != m.Space:
 		case m.Name == name && (!ok || m.Alone != region):
 			found, ok = m, true
-		case particular && m.Name == base && m.byCall && isCallName(of):
-			return m.of(of), true
+		case particular && m.Name == base && m.byCall:
+			return m.of(of)
 		}
 	}
 	return found, ok
+}
+
+// With returns the metric with the reason why the machine cannot measure it added to its own.
+func (m Metric) With(lacks func(Metric) string) Metric {
+	if lacks == nil {
+		return m
+	}
+	switch here := lacks(m); {
+	case here == "":
+	case m.Unavailable == "":
+		m.Unavailable = here
+	default:
+		m.Unavailable += "; " + here
+	}
+	return m
+}
+
+// OnScheduling reports whether the metric is measured where threads get and lose processors.
+func (m Metric) OnScheduling() bool {
+	return len(m.begin) > 0 && strings.Contains(m.begin[0].service, "_has_blocked")
 }
 
 // splitSpace separates a name space from the name of a metric; it is "" if there is none.

@@ -43,20 +43,15 @@ const (
 	reached = "thread_reached_addr"
 )
 
-// of returns the metric for one system call.
-func (m Metric) of(name string) Metric {
-	m.Name += ":" + name
-	m.begin = systemCalls(started, name)
+// of returns the metric for the system calls that a parameter names; ok is false if it names none.
+func (m Metric) of(parameter string) (_ Metric, ok bool) {
+	names := callsOf(parameter)
+	m.Name += ":" + parameter
+	m.begin = systemCalls(m.begin[0].service, names...)
 	if m.end != nil {
-		m.end = systemCalls(ended, name)
+		m.end = systemCalls(ended, names...)
 	}
-	return m
-}
-
-// isCallName reports whether name has the syntax of a system call's name. The node decides
-// whether the system call exists.
-func isCallName(name string) bool {
-	return name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
+	return m, len(names) > 0
 }
 
 // onEvents reports whether the metric is measured at events.

@@ -16,6 +16,7 @@ type info struct {
 	process node.ProcFields   // 0 if there is none of processes
 	thread  node.ThreadFields // 0 if there is none of threads
 	factor  int64             // of integers; 0: 1
+	node    int               // of the node: index in its group
 }
 
 // infoRows reads an information service, with width components of each object.
@@ -38,6 +39,8 @@ func infoRows(service string, width int, identify func(*row, omis.Token, omis.Va
 		return rows, nil
 	}
 }
+
+func ofNode(*row, omis.Token, omis.Value) {}
 
 func ofProcess(r *row, object omis.Token, _ omis.Value) { r.process = object }
 
@@ -69,11 +72,29 @@ func (rd *reading) info(m Metric, i *Instance) Stats {
 	return single(sum)
 }
 
+// ofNode returns a component of the node.
+func (rd *reading) ofNode(m Metric) Stats {
+	if len(rd.node) == 0 {
+		return Stats{}
+	}
+	v, ok := m.component(rd.node[0].values[m.info.node])
+	if !ok {
+		return Stats{}
+	}
+	return single(v)
+}
+
 // component converts a component to a value; -1 is what the machine does not have.
 func (m Metric) component(v omis.Value) (uint64, bool) {
-	if m.unit() == millisecond {
+	n, ok := v.Int64()
+	switch {
+	case ok && n < 0:
+		return 0, false
+	case m.millionths:
+		f, known := v.Number()
+		return uint64(max(f, 0)*float64(millisecond) + 0.5), known
+	case m.unit() == millisecond:
 		return v.Nanoseconds(), true
 	}
-	n, ok := v.Int64()
-	return uint64(n * max(m.info.factor, 1)), ok && n >= 0
+	return uint64(n * max(m.info.factor, 1)), ok
 }

@@ -41,7 +41,7 @@ func Instrument(r *mir.InstrRequest, t *Targets) (*Plan, error) {
 		Fast: r.Fast, OneIn: r.OneIn, Percent: r.Percentiles,
 	}
 	var errs Errors
-	p.Metrics, errs = metrics(r)
+	p.Metrics, errs = metrics(r, t)
 	p.Gains = gainsOf(r, p.Metrics)
 	if len(errs) == 0 {
 		errs = append(p.sampling(r), p.spreading(r)...)
@@ -65,7 +65,7 @@ func Instrument(r *mir.InstrRequest, t *Targets) (*Plan, error) {
 }
 
 // metrics finds the metrics of a request.
-func metrics(r *mir.InstrRequest) ([]Metric, Errors) {
+func metrics(r *mir.InstrRequest, t *Targets) ([]Metric, Errors) {
 	var ms []Metric
 	var errs Errors
 	for _, asked := range r.Metrics {
@@ -74,7 +74,7 @@ func metrics(r *mir.InstrRequest) ([]Metric, Errors) {
 			errs = append(errs, Errorf(CannotBeDone, asked.Pos, "%s", unknown(asked.Name)))
 			continue
 		}
-		if m.Unavailable != "" {
+		if m = m.With(t.Lacks); m.Unavailable != "" {
 			errs = append(errs, Errorf(CannotBeDone, asked.Pos, "%s cannot be measured: %s", m.Name, m.Unavailable))
 			continue
 		}

@@ -19,6 +19,8 @@ type reading struct {
 	procs   []row            // processes, with the components of procFields
 	threads []row            // live threads, with the components of threadFields
 
+	node []row // the node
+
 	procFields   node.ProcFields
 	threadFields node.ThreadFields
 }
@@ -91,6 +93,9 @@ func (p *Plan) reading(reply omis.Reply, h Handles) (rd reading, err error) {
 	}
 	if rd.threadFields = p.threadFields(); rd.threadFields != 0 {
 		take(&rd.threads, infoRows("thread_get_info", bits.OnesCount32(uint32(rd.threadFields)), ofThread))
+	}
+	if p.uses(fromNode) {
+		take(&rd.node, infoRows("node_get_info", countOfNode, ofNode))
 	}
 	return rd, err
 }
@@ -192,6 +197,9 @@ func (rd *reading) of(m Metric, i *Instance) Stats {
 		return total(rd.events[m.Name], i, single(0))
 	case fromThreads:
 		return rd.threadCount(i)
+	}
+	if m.source == fromNode {
+		return rd.ofNode(m)
 	}
 	return rd.info(m, i)
 }

@@ -177,6 +177,9 @@ func (p *Plan) Read(h Handles) string {
 	if fields := p.threadFields(); fields != 0 {
 		as = append(as, fmt.Sprintf("thread_get_info(%s,%#x)", list(p.read()), fields))
 	}
+	if p.uses(fromNode) {
+		as = append(as, fmt.Sprintf("node_get_info([],%#x)", groupOfNode))
+	}
 	return unconditional(as)
 }
 

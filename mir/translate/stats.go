@@ -77,11 +77,11 @@ type unit float64
 
 const (
 	plain       unit = 1
-	millisecond unit = 1e6 // values are in nanoseconds
+	millisecond unit = 1e6 // values are in nanoseconds, or in millionths
 )
 
 func (m Metric) unit() unit {
-	if m.Unit == "ms" {
+	if m.Unit == "ms" || m.millionths {
 		return millisecond
 	}
 	return plain

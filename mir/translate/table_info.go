@@ -8,8 +8,8 @@ const block = 512
 // usageMetrics returns what the kernel counts for each thread and process since its start.
 func usageMetrics() []Metric {
 	list := []Metric{
-		{Name: "DISK_READ_BYTES", Unit: "B", task: "disk-read-bytes", Doc: "Bytes that disks had to read for it.", info: info{node.ProcFileInput, node.ThreadFileInput, block}},
-		{Name: "DISK_WRITE_BYTES", Unit: "B", task: "disk-write-bytes", Doc: "Bytes that it caused to be written to disks, when they became dirty in the cache.", info: info{node.ProcFileOutput, node.ThreadFileOutput, block}},
+		{Name: "DISK_READ_BYTES", Unit: "B", task: "disk-read-bytes", Doc: "Bytes that disks had to read for it.", info: info{process: node.ProcFileInput, thread: node.ThreadFileInput, factor: block}},
+		{Name: "DISK_WRITE_BYTES", Unit: "B", task: "disk-write-bytes", Doc: "Bytes that it caused to be written to disks, when they became dirty in the cache.", info: info{process: node.ProcFileOutput, thread: node.ThreadFileOutput, factor: block}},
 		{Name: "INVOLUNTARY_SWITCHES", Unit: "1", task: "involuntary-switches", Doc: "How often threads lost their processor to another thread. For processes, that of the live threads.", info: info{process: node.ProcInvolContSwitch, thread: node.ThreadInvolContSwitch}},
 		{Name: "MAJOR_FAULTS", Unit: "1", task: "major-faults", Doc: "Page faults that waited for a disk.", info: info{process: node.ProcMajorPageFaults, thread: node.ThreadMajorPageFaults}},
 		{Name: "MINOR_FAULTS", Unit: "1", task: "minor-faults", Doc: "Page faults that did not wait for a disk.", info: info{process: node.ProcMinorPageFaults, thread: node.ThreadMinorPageFaults}},

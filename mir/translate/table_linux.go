@@ -4,7 +4,7 @@ import "slices"
 
 // linuxMetrics returns the metrics that only Linux defines.
 func linuxMetrics() []Metric {
-	return append(slices.Concat(usageMetrics(), sizeMetrics()),
+	return append(slices.Concat(usageMetrics(), sizeMetrics(), fileMetrics(), nodeMetrics()),
 		Metric{
 			Name: "ALLOC_COUNT", Unit: "1", Kind: "counter", Entities: allEntities, source: fromEvents,
 			funcs:    []string{"malloc", "calloc", "aligned_alloc", "memalign", "posix_memalign"},
@@ -35,13 +35,13 @@ func linuxMetrics() []Metric {
 		},
 		Metric{
 			Name: "SYSCALL_COUNT", Unit: "1", Kind: "counter", Entities: allEntities, source: fromEvents, byCall: true,
-			Doc:      "How many system calls were made since the probe was activated or reset. SYSCALL_COUNT:read counts only read; any system call's name is possible.",
+			Doc:      "How many system calls were made since the probe was activated or reset. SYSCALL_COUNT:read counts only read; any system call's name is possible, and as in SYSCALL_COUNT:%network one of the classes %desc, %file, %ipc, %memory, %network, %process, %signal, %time.",
 			Measured: "pa_counter_add when thread_has_started_sys_call",
 			begin:    systemCalls(started, ""),
 		},
 		Metric{
 			Name: "SYSCALL_TIME", Unit: "ms", Kind: "counter", Entities: allEntities, source: betweenEvents, byCall: true,
-			Doc:      "Total time of the system calls that have ended. SYSCALL_TIME:futex measures only futex; any system call's name is possible.",
+			Doc:      "Total time of the system calls that have ended. SYSCALL_TIME:futex measures only futex; names and classes as for SYSCALL_COUNT.",
 			Measured: "pa_timer_start when thread_has_started_sys_call, pa_timer_stop when thread_has_ended_sys_call",
 			begin:    systemCalls(started, ""), end: systemCalls(ended, ""),
 		},

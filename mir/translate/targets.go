@@ -13,6 +13,9 @@ import (
 type Targets struct {
 	Node      Node
 	Processes []Process // in the order of their tokens
+	// Lacks returns the reason why the machine cannot measure a metric, "" if it can; nil: it
+	// lacks nothing.
+	Lacks func(Metric) string
 }
 
 // Node is the machine of the processes.

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"strings"
+	"sync"
+
+	"mirador/cli/doctor"
+	gateway "mirador/http"
+	"mirador/mir/translate"
+	"mirador/omis/node"
+)
+
+// Catalog lists the metrics, with the reasons why this machine cannot measure some of them.
+func (b *backend) Catalog() []gateway.Metric {
+	list := translate.Catalog()
+	for i := range list {
+		list[i] = list[i].With(b.lacks)
+	}
+	return list
+}
+
+// lacks returns the reason why this machine cannot measure a metric, "" if it can.
+func (b *backend) lacks(m translate.Metric) string {
+	switch {
+	case m.Space == translate.PAPI:
+		if err := hardwareCounters(); err != nil {
+			return "here the kernel answers: " + err.Error()
+		}
+	case m.OnScheduling():
+		if err := b.monitor.Linux.LacksForEvent(node.EventBlocked); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
+}
+
+// hardwareCounters tries once: the machine does not change.
+var hardwareCounters = sync.OnceValue(doctor.HardwareCounters)
+
+// matching returns the metrics whose name, meaning or measurement contains a word.
+func matching(rows []gateway.Metric, word string) (found []gateway.Metric) {
+	word = strings.ToLower(word)
+	for _, m := range rows {
+		if strings.Contains(strings.ToLower(m.Space+":"+m.Name+" "+m.Doc+" "+m.Measured), word) {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// what returns the meaning of a metric for the table: why it cannot be measured, if so.
+func what(m *gateway.Metric) string {
+	if m.Unavailable != "" {
+		return "(cannot be measured: " + m.Unavailable + ") " + m.Doc
+	}
+	return m.Doc
+}

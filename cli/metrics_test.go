@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"mirador/mir/translate"
+	"mirador/omis/linux/subject"
+)
+
+// activity is a program that says what it does, and a gateway that measures it.
+type activity struct {
+	*served
+	t *testing.T
+	p *subject.Subject
+}
+
+func startActivity(t *testing.T) *activity {
+	t.Helper()
+	s := startServe(t, 0)
+	p := subject.Start(t, exec.Command(subject.Compile(t, "activity", "testdata/activity.c")))
+	p.Line() // it is ready
+	s.must(t, "", "attach", strconv.Itoa(p.PID))
+	return &activity{s, t, p}
+}
+
+// measure begins to measure metrics.
+func (a *activity) measure(metrics ...string) {
+	a.t.Helper()
+	a.mir(a.t, "activity", `<instrreq activated="true" flush="true"><metric name="`+strings.Join(metrics, `"/><metric name="`)+`"/></instrreq>`)
+}
+
+// do tells the program to do something, and returns its answer.
+func (a *activity) do(what string, n int) (answer []float64) {
+	a.t.Helper()
+	a.p.Tell("%s %d", what, n)
+	for _, text := range strings.Fields(a.p.Line()) {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		answer = append(answer, v)
+	}
+	return answer
+}
+
+// between checks that a value is at least least and at most most.
+func (a *activity) between(what string, got, least, most float64) {
+	a.t.Helper()
+	if got < least || got > most {
+		a.t.Errorf("%s is %g, want %g to %g", what, got, least, most)
+	}
+}
+
+// TestMetricsOfFiles compares the metrics of files with the program's own sums and its clock; a
+// pipe must not count.
+func TestMetricsOfFiles(t *testing.T) {
+	a := startActivity(t)
+	a.measure("linux:FILE_READ_BYTES", "linux:FILE_WRITE_BYTES", "linux:FILE_READ_TIME", "linux:FILE_WRITE_TIME", "linux:FILE_WAIT_TIME")
+	own := a.do("files", 500)
+	v := a.values(t, "activity", "probe-1", 5)
+	a.between("FILE_READ_BYTES", v[0], own[1], own[1])
+	a.between("FILE_WRITE_BYTES", v[1], own[0], own[0])
+	a.between("FILE_READ_TIME + FILE_WRITE_TIME", v[2]+v[3], 1e-6, own[2]/1e6)
+	a.between("FILE_WAIT_TIME", v[4], 0, own[2]/1e6)
+}
+
+// TestMetricsOfUsage compares the heap with mallinfo2, and what the kernel counts with getrusage.
+func TestMetricsOfUsage(t *testing.T) {
+	a := startActivity(t)
+	a.measure("HEAP_MEM_USAGE", "NON_HEAP_MEM_USAGE", "linux:MINOR_FAULTS", "linux:VOLUNTARY_SWITCHES", "linux:USER_TIME", "linux:SYSTEM_TIME", "linux:RESIDENT_MEM")
+	for _, n := range []int{10, 1000, 100} {
+		own := a.do("heap", n)
+		v := a.values(t, "activity", "probe-1", 7)
+		a.between(fmt.Sprintf("HEAP_MEM_USAGE after %d allocations", 2*n), v[0], own[0], own[0])
+		kB := strings.Fields(tells(t, "ps", "-p", strconv.Itoa(a.p.PID), "-o", "rss="))
+		resident, _ := strconv.ParseFloat(kB[0], 64)
+		a.between("RESIDENT_MEM", v[6], resident*1024-256<<10, resident*1024+256<<10)
+		a.between("NON_HEAP_MEM_USAGE", v[1], 1, v[6])
+	}
+	own := a.do("usage", 1)
+	v := a.values(t, "activity", "probe-1", 7)
+	a.between("MINOR_FAULTS", v[2], own[0], own[0]+20)
+	a.between("VOLUNTARY_SWITCHES", v[3], own[1], own[1]+5) // it waits for its next line
+	a.between("USER_TIME", v[4], own[2]-20, own[2]+20)      // in steps of 10 ms
+	a.between("SYSTEM_TIME", v[5], own[3]-20, own[3]+20)
+}
+
+// TestMetricsOfCallClasses checks that the kernel has all system calls of all classes, and
+// compares the number of two with what the program made.
+func TestMetricsOfCallClasses(t *testing.T) {
+	a := startActivity(t)
+	a.measure("SYSCALL_COUNT:%network", "SYSCALL_COUNT:%memory", "SYSCALL_COUNT:%file", "SYSCALL_COUNT:%ipc",
+		"SYSCALL_COUNT:%time", "SYSCALL_COUNT:%signal", "SYSCALL_COUNT:%process", "SYSCALL_COUNT:%desc")
+	a.do("network", 100)
+	a.do("memory", 50)
+	v := a.values(t, "activity", "probe-1", 8)
+	a.between("%network", v[0], 100, 100)
+	a.between("%memory", v[1], 100, 100)
+	a.between("%file", v[2], 0, 0)
+	a.between("%desc", v[7], 200, 210)
+}
+
+// TestMetricsOfTheNode compares the memory of the node with free.
+func TestMetricsOfTheNode(t *testing.T) {
+	a := startActivity(t)
+	a.measure("linux:NODE_MEM_USED", "linux:NODE_MEM_AVAILABLE", "linux:NODE_LOAD")
+	v := a.values(t, "activity", "probe-1", 3)
+	free := strings.Fields(tells(t, "sh", "-c", "free -b | grep Mem:"))
+	all, _ := strconv.ParseFloat(free[1], 64)
+	a.between("NODE_MEM_USED + NODE_MEM_AVAILABLE", v[0]+v[1], all, all)
+	a.between("NODE_LOAD", v[2], 0, 1e4)
+}
+
+// TestMetricsPage checks that the page of the metrics has all that can be measured and all of
+// Table 1, and that the tests that it names exist.
+func TestMetricsPage(t *testing.T) {
+	page, err := os.ReadFile("../doc/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range translate.Catalog() {
+		if m.Space != translate.PAPI && m.Name != "COUNT" && !strings.Contains(string(page), "`"+m.Name+"`") {
+			t.Errorf("doc/metrics.md has no %s", m.Name)
+		}
+	}
+	for _, name := range regexp.MustCompile("Test[A-Za-z]+").FindAllString(string(page), -1) {
+		if exec.Command("grep", "-rqw", "func "+name, "--include=*_test.go", "../omis", "../cli").Run() != nil {
+			t.Errorf("doc/metrics.md names %s, which does not exist", name)
+		}
+	}
+}
+
+// TestCatalogNamesWhatIsMissing checks that the catalog and a request say what the kernel answers
+// where the processor shows no counters, and that --grep selects metrics.
+func TestCatalogNamesWhatIsMissing(t *testing.T) {
+	a := startActivity(t)
+	rows := a.must(t, "", "catalog", "--grep", "papi_tot")
+	for _, name := range []string{"PAPI_TOT_CYC", "PAPI_TOT_INS"} {
+		if !strings.Contains(rows, name) {
+			t.Errorf("no %s in\n%s", name, rows)
+		}
+	}
+	if strings.Contains(rows, "WC_TIME") || strings.Contains(rows, "here the kernel answers") != (hardwareCounters() != nil) {
+		t.Errorf("perf_event_open: %v, the catalog says\n%s", hardwareCounters(), rows)
+	}
+}

@@ -1,0 +1,89 @@
+// activity reads lines "WHAT N" on standard input, does something N times, and answers each line
+// with what it knows of it: bytes, or nanoseconds by its own clock.
+//
+//	files N    writes and reads 1000 bytes of a file; answers the bytes and the time of both
+//	heap N     allocates 1000 bytes, and frees every other; answers what mallinfo2 says
+//	network N  makes a pair of sockets
+//	memory N   maps and unmaps a page
+//	usage 1    answers minor faults, voluntary switches, user and system time (getrusage, ms)
+#define _GNU_SOURCE
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+static char bytes[1000];
+
+static long now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000L + t.tv_nsec;
+}
+
+static void files(int n) {
+	int fd = memfd_create("file", 0), ends[2];
+	long written = 0, got = 0, begin = now();
+	for (int i = 0; i < n; i++) {
+		written += write(fd, bytes, sizeof bytes);
+		got += pread(fd, bytes, sizeof bytes, 1000L * i);
+	}
+	printf("%ld %ld %ld\n", written, got, now() - begin);
+	// These calls are on no file.
+	if (pipe(ends) || write(ends[1], bytes, 10) != 10 || read(ends[0], bytes, 10) != 10)
+		exit(1);
+	close(ends[0]), close(ends[1]), close(fd);
+}
+
+static void heap(int n) {
+	for (int i = 0; i < n; i++) {
+		char *volatile keep = malloc(1000), *volatile drop = malloc(1000);
+		keep[0] = drop[0] = 1;
+		free(drop);
+	}
+	struct mallinfo2 m = mallinfo2();
+	printf("%zu\n", m.uordblks + m.hblkhd);
+}
+
+static void network(int n) {
+	for (int i = 0; i < n; i++) {
+		int ends[2];
+		if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
+			exit(1);
+		close(ends[0]), close(ends[1]);
+	}
+	puts("0");
+}
+
+static void memory(int n) {
+	for (int i = 0; i < n; i++)
+		munmap(mmap(0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 4096);
+	puts("0");
+}
+
+static double ms(struct timeval t) { return t.tv_sec * 1e3 + t.tv_usec / 1e3; }
+
+static void usage(int n) {
+	struct rusage u;
+	usleep(1000);
+	getrusage(RUSAGE_SELF, &u);
+	printf("%ld %ld %g %g\n", u.ru_minflt, u.ru_nvcsw, ms(u.ru_utime), ms(u.ru_stime));
+}
+
+int main(void) {
+	static char in[1 << 12], out[1 << 12];
+	char what[20];
+	int n;
+	setvbuf(stdin, in, _IOFBF, sizeof in), setvbuf(stdout, out, _IOFBF, sizeof out);
+	free(malloc(10));
+	puts("ready");
+	fflush(stdout);
+	while (scanf("%19s %d", what, &n) == 2) {
+		(!strcmp(what, "files") ? files : !strcmp(what, "heap") ? heap : !strcmp(what, "network") ? network : !strcmp(what, "memory") ? memory : usage)(n);
+		fflush(stdout);
+	}
+}
