@@ -71,7 +71,7 @@ var directions = []direction{
 	{"cli/gate/verdict", nil, "statistics are numbers in and verdicts out"},
 	{"cli/gate/request", []string{"mir", "mir/translate", "cli/gate/verdict"}, "a gate file is a document: it is read without a gateway or a program"},
 	{"cli/gate/report", []string{"cli/gate/verdict"}, "reports print verdicts, whoever measured them"},
-	{"cli/gate/measure", []string{"cli/gate/request", "cli/gate/verdict", "mir", "mir/client", "omis/host/proc", "sir"},
+	{"cli/gate/measure", []string{"cli/gate/request", "cli/gate/verdict", "mir", "mir/client", "omis", "omis/host/proc", "sir"},
 		"a gate measures by requests to a gateway, as any program of a user can"},
 	{"cli/gate", []string{"cli/gate/..."}, "it joins the measurement and the verdicts of a gate; it knows no gateway"},
 	{"cli/...", []string{"..."}, "the command line joins the parts"},

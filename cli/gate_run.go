@@ -39,6 +39,8 @@ type gateOptions struct {
 	measure.Options
 	longest time.Duration
 	json    bool
+
+	layoutFails bool
 }
 
 func newGate(g *globals) *cobra.Command {
@@ -74,6 +76,11 @@ Times are judged by the interval of several runs (--runs): executions of the pro
 the load, or parts of the time --for. The verdict is "inconclusive" if the limit lies inside the
 interval.
 
+For a change of a time (max-change) both programs are started 9 to 60 times, and run by turns
+on one processor, while the other one is stopped; both have to run until they are ended.
+The load runs beside them. If the machine is too noisy to see such a change, the verdict
+is "inconclusive".
+
 The gate starts a gateway of its own, unless --gateway or MIRADOR_GATEWAY names one.`,
 		Example: `  mirador gate run -f gate.xml --head './shop 1000'
   mirador gate run -f gate.xml --base ./shop-main --head ./shop
@@ -95,6 +102,9 @@ func (o *gateOptions) define(cmd *cobra.Command) {
 	flags.StringVar(&o.Ready, "ready", "", "a shell command that succeeds when the server answers")
 	flags.DurationVar(&o.For, "for", 0, "measure for this time, not until the program ends")
 	flags.IntVar(&o.Runs, "runs", 9, "how often to measure times")
+	flags.IntVar(&o.Rounds, "rounds", 10, "how often the programs run by turns in each start, for max-change")
+	flags.DurationVar(&o.Block, "block", 100*time.Millisecond, "for how long each runs then; longer if it makes few calls")
+	flags.BoolVar(&o.layoutFails, "layout-fails", false, "fail also if the code is the same and has only moved to other addresses")
 	flags.BoolVar(&o.Follow, "follow", false, "include the processes that the programs fork")
 	flags.DurationVar(&o.longest, "max-time", 10*time.Minute, "give up after this time")
 	flags.BoolVar(&o.json, "json", false, "print JSON")
@@ -106,7 +116,7 @@ func (o *gateOptions) run(ctx context.Context, g *globals) error {
 	if err != nil {
 		return err
 	}
-	it := &gate.Gate{Name: o.file, File: file, HasBase: o.base != ""}
+	it := &gate.Gate{Name: o.file, File: file, LayoutFails: o.layoutFails}
 	if err := o.sides(it); err != nil {
 		return err
 	}
@@ -149,10 +159,13 @@ func (o *gateOptions) sides(it *gate.Gate) error {
 	if o.Load != "" && o.For > 0 {
 		return usagef("--load and --for exclude each other: a load runs until it ends")
 	}
-	if o.Runs < 1 {
-		return usagef("--runs is %d, want 1 or more", o.Runs)
+	if o.Runs < 1 || o.Rounds < 1 || o.Block <= 0 {
+		return usagef("--runs, --rounds and --block must be more than 0")
 	}
 	it.Head, it.Base = sideOf(o.head), sideOf(o.base)
+	if len(it.File.Of(request.Relative)) > 0 && (it.Head.Command == "" || it.Base.Command == "") {
+		return usagef("max-change of a time starts both programs many times and stops them by turns: give commands, not ids of processes")
+	}
 	for _, s := range []measure.Side{it.Head, it.Base} {
 		if fields := strings.Fields(s.Command); len(fields) > 0 {
 			o.Programs = append(o.Programs, filepath.Base(fields[0]))

@@ -19,8 +19,9 @@ type Gate struct {
 	Name       string // of the file
 	File       *request.File
 	Base, Head measure.Side
-	HasBase    bool
-	Runner     *measure.Runner
+	// LayoutFails also fails a gate whose code has only moved.
+	LayoutFails bool
+	Runner      *measure.Runner
 }
 
 // Run measures and judges. An error means that the gate could not be judged.
@@ -29,6 +30,9 @@ func (g *Gate) Run(ctx context.Context) (*report.Report, error) {
 	rep := &report.Report{Gate: g.Name}
 	values := append(g.File.Of(request.Exact), g.File.Of(request.Absolute)...)
 	if err := g.judgeValues(ctx, rep, values); err != nil {
+		return nil, err
+	}
+	if err := g.judgeChanges(ctx, rep, g.File.Of(request.Relative)); err != nil {
 		return nil, err
 	}
 	for i := range rep.Results {

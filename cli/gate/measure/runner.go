@@ -47,7 +47,8 @@ type Runner struct {
 
 	Remarks []string // about the measurement, for the report
 
-	started int // number of programs, for their names
+	sample  []int // of the calls of each relative limit one in so many is timed
+	started int   // number of programs, for their names
 }
 
 // Place is where a unit begins in the source.

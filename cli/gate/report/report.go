@@ -53,8 +53,8 @@ func (r *Report) Conclude() {
 	r.Outcome = verdict.Worst(all...)
 }
 
-// finite returns a pointer to a number, nil if it is not finite: JSON has no other numbers.
-func finite(v float64) *float64 {
+// Finite returns a pointer to a number, nil if it is not finite: JSON has no other numbers.
+func Finite(v float64) *float64 {
 	if math.IsInf(v, 0) || math.IsNaN(v) {
 		return nil
 	}
@@ -62,11 +62,11 @@ func finite(v float64) *float64 {
 }
 
 // SetInterval sets the ends of the interval.
-func (r *Result) SetInterval(i verdict.Interval) { r.Low, r.High = finite(i.Low), finite(i.High) }
+func (r *Result) SetInterval(i verdict.Interval) { r.Low, r.High = Finite(i.Low), Finite(i.High) }
 
 // SetChange sets the relative change with its interval, and from which on a change is visible.
 func (r *Result) SetChange(i verdict.Interval, visible float64) {
-	r.Change, r.Visible = finite(i.Estimate), finite(visible)
+	r.Change, r.Visible = Finite(i.Estimate), Finite(visible)
 	r.SetInterval(i)
 }
 

@@ -12,6 +12,13 @@
 #define ROUNDS 200
 #endif
 
+/* PAD moves the code behind it without changing it. */
+#ifdef PAD
+#define TEXT(x) #x
+#define VALUE(x) TEXT(x)
+__asm__(".text\n.skip " VALUE(PAD) ", 0x90\n");
+#endif
+
 static volatile unsigned sink;
 
 __attribute__((noinline)) unsigned price(unsigned h)

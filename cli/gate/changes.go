@@ -1,0 +1,150 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"mirador/cli/gate/measure"
+	"mirador/cli/gate/report"
+	"mirador/cli/gate/request"
+	"mirador/cli/gate/verdict"
+)
+
+// duet is what the starts of a duet have measured.
+type duet struct {
+	limits  []request.Limit
+	changes []*verdict.Change
+	pairs   [][]measure.Pair // by limit, then by start
+	plan    verdict.Plan
+}
+
+// judgeChanges measures relative limits: start by start, until the planned looks have decided all
+// or the time is over.
+func (g *Gate) judgeChanges(ctx context.Context, rep *report.Report, limits []request.Limit) error {
+	if len(limits) == 0 {
+		return nil
+	}
+	d, err := newDuet(limits)
+	if err != nil {
+		return err
+	}
+	for n := 1; n <= d.plan.Last() && !verdict.Decided(d.changes); n++ {
+		g.Runner.Note("start %d of at most %d", n, d.plan.Last())
+		pairs, err := g.Runner.Start(ctx, g.Base, g.Head, limits)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) && n > 1 {
+			g.Runner.Remark("%v: %d of %d starts were measured", context.Cause(ctx), n-1, d.plan.Last())
+			break
+		}
+		if err != nil {
+			return err
+		}
+		d.add(pairs, n)
+	}
+	for i := range limits {
+		r := d.result(i)
+		if r.Outcome == verdict.Failed && !g.LayoutFails {
+			if err := g.excuse(ctx, &r); err != nil {
+				return err
+			}
+		}
+		rep.Results = append(rep.Results, r)
+	}
+	return nil
+}
+
+func newDuet(limits []request.Limit) (*duet, error) {
+	d := &duet{limits: limits, pairs: make([][]measure.Pair, len(limits))}
+	var plans []verdict.Plan
+	for _, l := range limits {
+		p, err := verdict.PlanFor(l.Change)
+		if err != nil {
+			return nil, err
+		}
+		plans = append(plans, p)
+		d.changes = append(d.changes, &verdict.Change{Limit: l.Change})
+	}
+	d.plan = verdict.Longest(plans...)
+	return d, nil
+}
+
+// add adds a start. One in which a program made too few calls counts, but has no ratio.
+func (d *duet) add(pairs []measure.Pair, n int) {
+	for i, p := range pairs {
+		if d.pairs[i] = append(d.pairs[i], p); !math.IsNaN(p.Ratio) {
+			d.changes[i].Ratios = append(d.changes[i].Ratios, p.Ratio)
+		}
+	}
+	if slices.Contains(d.plan, n) {
+		d.plan.Look(d.changes, n)
+	}
+}
+
+// result judges one limit after all starts.
+func (d *duet) result(i int) report.Result {
+	r, c := resultOf(d.limits[i]), d.changes[i]
+	r.Samples, r.Outcome = len(c.Ratios), c.Outcome
+	base, head := d.medians(i)
+	r.Base, r.Head = report.Finite(base), report.Finite(head)
+	if c.Estimate == 0 && c.Low == 0 && c.High == 0 { // no look was reached
+		c.Interval = verdict.Centre(c.Ratios, verdict.Error, verdict.Error)
+	}
+	r.SetChange(c.Relative(), c.Visible())
+	bias, biased := d.bias(i)
+	switch {
+	case biased:
+		r.Outcome = verdict.Inconclusive
+		r.Reason = fmt.Sprintf("this machine prefers one of two equal processes by %s, so it cannot see a change of %s", report.Percent(bias), report.Percent(c.Limit))
+	case r.Outcome == verdict.Failed:
+		r.Reason = fmt.Sprintf("head takes %s more than base, the limit is %s; smaller changes are found reliably from %s on", report.Percent(c.Relative().Estimate), report.Percent(c.Limit), report.Percent(c.Visible()))
+	case r.Outcome == verdict.Passed:
+		r.Reason = fmt.Sprintf("this measurement fails reliably from %s on", report.Percent(c.Visible()))
+	case c.Blind():
+		r.Outcome = verdict.Inconclusive
+		r.Reason = fmt.Sprintf("this machine cannot see a change of %s: the interval is wider than the limit, with %d starts; use a quieter machine, a greater limit or a function that takes longer", report.Percent(c.Limit), r.Samples)
+	default:
+		r.Outcome = verdict.Inconclusive
+		r.Reason = fmt.Sprintf("the change is too near to the limit to judge it by %d starts; a change is found reliably from %s on", r.Samples, report.Percent(c.Visible()))
+	}
+	return r
+}
+
+// medians returns the medians of the values of both programs.
+func (d *duet) medians(i int) (base, head float64) {
+	var bases, heads []float64
+	for _, p := range d.pairs[i] {
+		if !math.IsNaN(p.Ratio) {
+			bases, heads = append(bases, p.Base), append(heads, p.Head)
+		}
+	}
+	return verdict.Median(bases), verdict.Median(heads)
+}
+
+// bias compares base with a copy of it, and reports whether the difference is real and greater
+// than a third of the limit.
+func (d *duet) bias(i int) (change float64, biased bool) {
+	var ratios []float64
+	for _, p := range d.pairs[i] {
+		if !math.IsNaN(p.Bias) {
+			ratios = append(ratios, p.Bias)
+		}
+	}
+	of := verdict.Centre(ratios, verdict.Error, verdict.Error)
+	change = math.Expm1(of.Estimate)
+	return change, (of.Low > 0 || of.High < 0) && math.Abs(change) > d.limits[i].Change/3
+}
+
+// excuse makes a failure inconclusive if the code is the same and has only moved.
+func (g *Gate) excuse(ctx context.Context, r *report.Result) error {
+	moved, err := g.Runner.Moved(ctx, g.Base, g.Head, r.Region)
+	if err != nil {
+		g.Runner.Remark("the code of %s cannot be compared: %v", r.Region, err)
+	}
+	if moved {
+		r.Outcome = verdict.Inconclusive
+		r.Reason = fmt.Sprintf("same code, moved: %s and what it calls consist of the same instructions, at other addresses within a cache line, which alone changes times (here by %s); --layout-fails makes this a failure", r.Region, report.Percent(*r.Change))
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,133 @@
+package measure
+
+import (
+	"context"
+	"debug/elf"
+	"fmt"
+	"strings"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"mirador/sir"
+)
+
+// Line is the size of a cache line, within which the address of code matters.
+const Line = 64
+
+// Moved reports whether a unit of both programs has the same instructions, also in the functions
+// that it calls, at addresses that differ within a cache line. Then a difference of times comes
+// from the addresses, not from the source.
+func (r *Runner) Moved(ctx context.Context, base, head Side, region string) (bool, error) {
+	var texts [2]string
+	var entries [2]uint64
+	for i, s := range []Side{base, head} {
+		t, err := r.start(ctx, s)
+		if err == nil {
+			texts[i], entries[i], err = r.code(ctx, t, region)
+		}
+		if left := r.finish(t); err == nil {
+			err = left
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return texts[0] == texts[1] && entries[0]%Line != entries[1]%Line, nil
+}
+
+// code returns the instructions of a unit without addresses, and its address in the file.
+func (r *Runner) code(ctx context.Context, t *subject, region string) (text string, entry uint64, err error) {
+	s, err := r.Client.Structure(ctx, t.app)
+	if err != nil {
+		return "", 0, err
+	}
+	f, err := elf.Open(t.path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer f.Close()
+	for _, p := range s.Programs {
+		for _, u := range p.Regions {
+			if u.ID == r.unit(region, t) {
+				d := dump{file: f, program: p, seen: map[uint64]bool{}}
+				d.add(u)
+				return d.text.String(), u.Entry, nil
+			}
+		}
+	}
+	return "", 0, fmt.Errorf("%s has no %s", t.name, region)
+}
+
+// dump writes functions as text that does not depend on where they are.
+type dump struct {
+	file    *elf.File
+	program sir.Program
+	seen    map[uint64]bool
+	text    strings.Builder
+}
+
+// mostDumped limits how many functions are compared.
+const mostDumped = 200
+
+func (d *dump) add(u sir.Region) {
+	if d.seen[u.Entry] || len(d.seen) >= mostDumped {
+		return
+	}
+	d.seen[u.Entry] = true
+	bytes := d.bytes(u)
+	fmt.Fprintf(&d.text, "%s %d:", u.Symbol, len(bytes))
+	var called []sir.Region
+	for at := 0; at < len(bytes); {
+		i, err := x86asm.Decode(bytes[at:], 64)
+		if err != nil || i.Len == 0 {
+			fmt.Fprintf(&d.text, " %x", bytes[at])
+			at++
+			continue
+		}
+		code := append([]byte(nil), bytes[at:at+i.Len]...)
+		for n := range i.PCRel {
+			code[i.PCRelOff+n] = 0
+		}
+		at += i.Len
+		fmt.Fprintf(&d.text, " %x", code)
+		if target, ok := i.Args[0].(x86asm.Rel); ok {
+			to := u.Entry + uint64(at) + uint64(int64(target))
+			switch other, ok := d.at(to); {
+			case !ok:
+				d.text.WriteString("(elsewhere)") // such as a function of a library
+			case other.Entry == u.Entry:
+				fmt.Fprintf(&d.text, "(%d)", to-u.Entry)
+			default:
+				fmt.Fprintf(&d.text, "(%s+%d)", other.Symbol, to-other.Entry)
+				called = append(called, other)
+			}
+		}
+	}
+	d.text.WriteByte('\n')
+	for _, other := range called {
+		d.add(other)
+	}
+}
+
+// at returns the function that contains an address.
+func (d *dump) at(address uint64) (sir.Region, bool) {
+	for _, u := range d.program.Regions {
+		if address >= u.Entry && address < u.Entry+u.Size {
+			return u, true
+		}
+	}
+	return sir.Region{}, false
+}
+
+// bytes returns the code of a function.
+func (d *dump) bytes(u sir.Region) []byte {
+	for _, p := range d.file.Progs {
+		if p.Type == elf.PT_LOAD && u.Entry >= p.Vaddr && u.Entry+u.Size <= p.Vaddr+p.Filesz && u.Size < 1<<20 {
+			code := make([]byte, u.Size)
+			if _, err := p.ReadAt(code, int64(u.Entry-p.Vaddr)); err == nil {
+				return code
+			}
+		}
+	}
+	return nil
+}
