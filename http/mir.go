@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -61,7 +62,11 @@ func (h *documentHandlers) postDocument(x *exchange, find func() (string, error)
 		extend(doc)
 		x.Header().Add("Preference-Applied", "return=representation")
 	}
-	reply, err := carryOut(probes.WithCaller(x.r.Context(), x.caller.Name, x.caller.rights()), app, doc)
+	ctx, err := keyed(probes.WithCaller(x.r.Context(), x.caller.Name, x.caller.rights()), x.r, doc)
+	if err != nil {
+		return err
+	}
+	reply, err := carryOut(ctx, app, doc)
 	if err != nil {
 		return err
 	}
@@ -70,6 +75,22 @@ func (h *documentHandlers) postDocument(x *exchange, find func() (string, error)
 		return nil
 	}
 	return sendDocument(x, reply)
+}
+
+// keyed returns the context of a request with the key of its header.
+func keyed(ctx context.Context, r *http.Request, doc mir.Document) (context.Context, error) {
+	keys := r.Header["Idempotency-Key"]
+	request, creates := doc.(*mir.InstrRequest)
+	if len(keys) == 0 || !creates {
+		return ctx, nil // other requests have the same effect if they are sent again
+	}
+	switch {
+	case len(keys) > 1 || !mir.IsKey(keys[0]):
+		return nil, NewFault(http.StatusBadRequest, "Idempotency-Key: one key of up to 128 letters, digits and signs was expected, without blanks")
+	case request.Key != "" && request.Key != keys[0]:
+		return nil, NewFault(http.StatusBadRequest, "the header Idempotency-Key and the attribute key of the request differ: leave one of them out")
+	}
+	return probes.WithKey(ctx, keys[0]), nil
 }
 
 // extend requests an answer with the gateway's extensions, like the attribute details="true"

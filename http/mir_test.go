@@ -196,3 +196,22 @@ func TestCancellationByTheBackend(t *testing.T) {
 	w := ask(t, b, root, "POST", "/mir", valueRequest)
 	expect(t, w, http.StatusInternalServerError)
 }
+
+// TestIdempotencyKey checks which keys the header of a request may have.
+func TestIdempotencyKey(t *testing.T) {
+	const plain = `<instrreq><metric name="COUNT"/></instrreq>`
+	const keyed = `<instrreq xmlns:g="urn:mirador:gateway" g:key="ci-1"><metric name="COUNT"/></instrreq>`
+	b := one()
+	b.do = func(string, mir.Document) (mir.Document, error) { return &mir.Probe{ID: "probe-1"}, nil }
+	for _, c := range []struct {
+		body, key string
+		status    int
+	}{
+		{plain, "ci-1", 200}, {keyed, "ci-1", 200}, {keyed, "ci-2", 400}, {plain, "a b", 400}, {plain, "", 400}, {plain, strings.Repeat("x", 129), 400},
+		{`<ctrlreq action="REMOVE"><probe id="probe-1"/></ctrlreq>`, "a b", 200},
+	} {
+		if w := ask(t, b, owner, "POST", "/mir", c.body, "Idempotency-Key", c.key); w.Code != c.status {
+			t.Errorf("%s with the key %q: status %d, want %d: %s", c.body, c.key, w.Code, c.status, w.Body)
+		}
+	}
+}

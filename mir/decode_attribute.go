@@ -128,6 +128,26 @@ func (f *findings) note(e Element) string {
 	return a.Value
 }
 
+// longestKey limits the characters of a key.
+const longestKey = 128
+
+// IsKey reports whether a text can be the key of a request: printable characters of ASCII
+// other than blanks.
+func IsKey(text string) bool {
+	strange := func(r rune) bool { return r <= ' ' || r > '~' }
+	return text != "" && len(text) <= longestKey && !strings.ContainsFunc(text, strange)
+}
+
+// key returns the key of a request, "" if the attribute is absent.
+func (f *findings) key(e Element) string {
+	a, ok := ours(e, "key")
+	if ok && !IsKey(a.Value) {
+		f.add(a.Pos, "key is %s; up to %d letters, digits and signs were expected, without blanks", Quote(a.Value), longestKey)
+		return ""
+	}
+	return a.Value
+}
+
 // probe returns what names probes in a control request: an id, or a label.
 func (f *findings) probe(e Element) ProbeRef {
 	label, labelled := ours(e, "label")

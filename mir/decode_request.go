@@ -35,10 +35,10 @@ func readSnapshotRequest(f *findings, root Element) Document {
 }
 
 func readInstrRequest(f *findings, root Element) Document {
-	f.onlyOurs(root, "budget", "clock", "details", "label", "lease", "note", "percentiles", "sample")
+	f.onlyOurs(root, "budget", "clock", "details", "key", "label", "lease", "note", "percentiles", "sample")
 	request := &InstrRequest{
 		Flush: f.boolean(root, "flush"), Activated: f.activated(root),
-		Budget: f.budget(root), Fast: f.fast(root), OneIn: f.sample(root), Percentiles: f.percentiles(root), Lease: f.lease(root), Label: f.label(root), Note: f.note(root), Details: f.wish(root, "details"), Pos: root.Pos(),
+		Budget: f.budget(root), Fast: f.fast(root), OneIn: f.sample(root), Percentiles: f.percentiles(root), Lease: f.lease(root), Label: f.label(root), Key: f.key(root), Note: f.note(root), Details: f.wish(root, "details"), Pos: root.Pos(),
 	}
 	for child := range root.Children() {
 		switch {

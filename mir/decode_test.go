@@ -124,6 +124,8 @@ func TestDecodeRefuses(t *testing.T) {
 			[]string{`line 1, column 41: lease is "60"; a time from one second to a year was expected, such as 60s or 1h30m`}},
 		{"a probe by id and label", "<ctrlreq xmlns:g='urn:mirador:gateway' action='VALUE'><probe id='p' g:label='ci'/><probe/></ctrlreq>", Invalid, []string{
 			`line 1, column 69: the probe is named by its id, "p", and by a label; write one of the two`, `line 1, column 83: <probe> has no id; write <probe id="…">`}},
+		{"keys", "<instrreq xmlns:g='urn:mirador:gateway' g:key='a b'/>", Invalid,
+			[]string{`line 1, column 41: key is "a b"; up to 128 letters, digits and signs were expected, without blanks`}},
 		{"notes", "<instrreq xmlns:g='urn:mirador:gateway' g:note='a&#9;b'/>", Invalid,
 			[]string{"line 1, column 41: note is \"a\tb\"; up to 256 bytes of text without control characters were expected"}},
 		{"labels", "<instrreq xmlns:g='urn:mirador:gateway' g:label='a b'/>", Invalid,
@@ -131,7 +133,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"short leases", "<instrreq xmlns:g='urn:mirador:gateway' g:lease='999ms'/>", Invalid,
 			[]string{`line 1, column 41: lease is "999ms"; a time from one second to a year was expected, such as 60s or 1h30m`}},
 		{"misspelt and misplaced attributes", "<instrreq xmlns:g='urn:mirador:gateway' g:buget='2%' xmlns:o='urn:o' o:x=''>\n<metric name='COUNT' g:clock='fast' o:x=''/></instrreq>", Invalid, []string{
-			`line 1, column 41: "buget" is no attribute of the gateway's; on <instrreq> there are budget, clock, details, label, lease, note, percentiles, sample`,
+			`line 1, column 41: "buget" is no attribute of the gateway's; on <instrreq> there are budget, clock, details, key, label, lease, note, percentiles, sample`,
 			`line 2, column 22: "clock": <metric> has no attributes of the gateway's; only <snapshotreq>, <instrreq> and <ctrlreq> have them`}},
 		{"an attribute of another request", "<ctrlreq xmlns:g='urn:mirador:gateway' g:sample='1/2' action='VALUE'><probe id='p'/></ctrlreq>", Invalid,
 			[]string{`line 1, column 40: "sample" is no attribute of the gateway's; on <ctrlreq> there are budget, details, lease`}},

@@ -112,6 +112,8 @@ type InstrRequest struct {
 	// Label is a name for the probe's values in the gateway's metrics; "": they are not
 	// there. It is an attribute of the gateway's namespace.
 	Label string
+	// Key identifies the request if it is sent again; "": it has no key.
+	Key string
 	// Note is a remark for those who look at the probe; "": none.
 	Note string
 	// Details asks for the gateway's extensions in the answer: the attribute details="true" of
@@ -123,7 +125,7 @@ type InstrRequest struct {
 // Extended reports whether the answer contains the gateway's extensions. The attribute details
 // asks for them, and so does any other attribute of the gateway's namespace.
 func (r *InstrRequest) Extended() bool {
-	return r.Details || r.Budget > 0 || r.Fast || r.OneIn > 0 || len(r.Percentiles) > 0 || r.Lease > 0 || r.Label != "" || r.Note != ""
+	return r.Details || r.Budget > 0 || r.Fast || r.OneIn > 0 || len(r.Percentiles) > 0 || r.Lease > 0 || r.Label != "" || r.Note != "" || r.Key != ""
 }
 
 // CodeRegion delimits the code to measure: at least one of From and To is set.

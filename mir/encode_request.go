@@ -92,6 +92,7 @@ func (w *writer) wishes(r *InstrRequest) {
 	w.lease(r.Lease)
 	w.optional("gateway:label", r.Label)
 	w.optional("gateway:note", r.Note)
+	w.optional("gateway:key", r.Key)
 	w.flag("gateway:details", r.Details)
 }
 

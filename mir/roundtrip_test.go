@@ -143,7 +143,7 @@ func instrRequest(t *rapid.T) *InstrRequest {
 	return &InstrRequest{
 		Region:  perhaps(t, func(t *rapid.T) CodeRegion { return CodeRegion{From: id(t), To: text(t)} }),
 		Metrics: some(t, 0, metric), Events: rapid.IntRange(0, 2).Draw(t, "events"), Measuring: measuring(t),
-		Entities: entities(t, kinds(), false), Activated: flag(t), Flush: flag(t), Budget: share(t), Lease: term(t), Label: rapid.SampledFrom([]string{"", "ci", "a-b.c:7/é"[:7]}).Draw(t, "label"), Note: rapid.SampledFrom([]string{"", "a <note> & \"more\" é"}).Draw(t, "note"), Fast: flag(t), OneIn: rapid.Int64Range(0, MostOneIn).Draw(t, "one in"),
+		Entities: entities(t, kinds(), false), Activated: flag(t), Flush: flag(t), Budget: share(t), Lease: term(t), Label: rapid.SampledFrom([]string{"", "ci", "a-b.c:7/é"[:7]}).Draw(t, "label"), Key: rapid.SampledFrom([]string{"", "6f\"<1&e"}).Draw(t, "key"), Note: rapid.SampledFrom([]string{"", "a <note> & \"more\" é"}).Draw(t, "note"), Fast: flag(t), OneIn: rapid.Int64Range(0, MostOneIn).Draw(t, "one in"),
 		Percentiles: some(t, 0, percentageOf), Details: flag(t),
 	}
 }

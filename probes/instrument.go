@@ -24,7 +24,25 @@ func (a *App) instrument(ctx context.Context, r *mir.InstrRequest, o Options) (m
 	case measuresNothing(r):
 		return nil, a.settings(ctx, r)
 	}
+	request, err := newKeyed(ctx, a, r)
+	if err != nil {
+		return nil, err
+	}
+	if request == nil || o.Explain {
+		return a.create(ctx, r, o, nil)
+	}
+	return a.registry.keys.execute(r, request, func() (*mir.Probe, error) {
+		doc, err := a.create(ctx, r, o, request)
+		p, _ := doc.(*mir.Probe)
+		return p, err
+	})
+}
+
+// create creates a probe, or explains what would be done. request is not nil for a request with
+// a key. The caller holds op.
+func (a *App) create(ctx context.Context, r *mir.InstrRequest, o Options, request *keyed) (mir.Document, error) {
 	full := *r
+	full.Key = ""
 	full.Measuring = suited(a.defaults, r)
 	plan, err := a.plan(ctx, &full)
 	if err != nil {
@@ -36,7 +54,7 @@ func (a *App) instrument(ctx context.Context, r *mir.InstrRequest, o Options) (m
 	if err := a.registry.checkDestination(ctx, full.Measuring); err != nil {
 		return nil, err
 	}
-	p := &Probe{app: a, request: unplaced(full), user: userOf(ctx), owner: callerOf(ctx).name, state: Defined, armed: r.Activated}
+	p := &Probe{app: a, request: unplaced(full), user: userOf(ctx), owner: callerOf(ctx).name, keyed: request, state: Defined, armed: r.Activated}
 	if err := a.registry.enter(p); err != nil {
 		a.registry.drop(p)
 		return nil, err

@@ -31,6 +31,7 @@ type Probe struct {
 	id     string
 	number int
 	owner  string // who requested it
+	keyed  *keyed // its request, if that has a key
 	app    *App
 
 	// mu guards the fields that a change replaces. It is not held during a request to the

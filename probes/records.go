@@ -17,6 +17,7 @@ const (
 	probePrefix = "probe/"
 	// samplesPrefix is for the values of probes that measure at fixed times.
 	samplesPrefix = "samples/"
+	keyPrefix     = "key/"
 )
 
 // appRecord is the journal's record of an application.
@@ -34,8 +35,11 @@ type probeRecord struct {
 	User    deliver.User `json:"user"`
 	Owner   string       `json:"owner,omitempty"`
 	State   State        `json:"state"`
-	Armed   bool         `json:"armed,omitempty"`
-	Failure string       `json:"failure,omitempty"`
+	// Keyed is the request, if it has a key. It is here as well as in a record of its own, so
+	// that a key is known as soon as its probe is.
+	Keyed   *keyed `json:"keyed,omitempty"`
+	Armed   bool   `json:"armed,omitempty"`
+	Failure string `json:"failure,omitempty"`
 	// Made counts how often the probe was installed. The cells of an earlier definition have
 	// other keys.
 	Made int `json:"made,omitempty"`

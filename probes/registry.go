@@ -22,6 +22,8 @@ type Registry struct {
 	config Config
 	queues *deliver.Queues
 
+	keys keys
+
 	restoring atomic.Bool // Restore is running
 
 	relieving sync.WaitGroup // probes that are being deactivated because they exceeded their budgets
@@ -41,7 +43,9 @@ func New(c Config) *Registry {
 	if c.Journal != nil {
 		saved = c.Journal
 	}
-	return &Registry{config: c, queues: deliver.OpenQueues(c.Destinations, saved, c.Log), apps: make(map[string]*App), probes: make(map[string]*Probe)}
+	r := &Registry{config: c, queues: deliver.OpenQueues(c.Destinations, saved, c.Log), apps: make(map[string]*App), probes: make(map[string]*Probe)}
+	r.keys = keys{registry: r, known: make(map[string]*keyed), byCaller: make(map[string]int)}
+	return r
 }
 
 // Apps lists the applications in the order of their names.

@@ -26,6 +26,7 @@ func (r *Registry) Restore(ctx context.Context) error {
 		r.config.Log.Error("the journal was damaged: what these records said is lost, or is older", "records", d.Keys(), "lines", len(d.Lines), "copy", d.Copy)
 	}
 	r.recollect(issuedKey, &r.issued)
+	r.keys.restore()
 	left := r.leftProbes()
 	for _, key := range j.Keys(appPrefix) {
 		name := strings.TrimPrefix(key, appPrefix)
@@ -160,8 +161,14 @@ func (a *App) reattach(ctx context.Context, p Process) error {
 func (a *App) restoreProbe(ctx context.Context, rec probeRecord, lost error) {
 	request, err := readInstr(rec.Request)
 	p := &Probe{
-		id: probeID(rec.Number), number: rec.Number, app: a, request: request, user: rec.User, owner: rec.Owner,
+		id: probeID(rec.Number), number: rec.Number, app: a, request: request, user: rec.User, owner: rec.Owner, keyed: rec.Keyed,
 		state: Defined, armed: rec.Armed, made: max(rec.Made-1, 0),
+	}
+	if p.keyed != nil && p.keyed.Probe == "" {
+		p.keyed.Probe = p.id
+		if err := a.registry.keys.enter(p.keyed); err != nil {
+			a.registry.config.Log.Warn("cannot record the key of a request", "probe", p.id, "error", err)
+		}
 	}
 	p.hold(request.Lease)
 	p.touch()

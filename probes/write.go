@@ -50,7 +50,7 @@ func (p *Probe) writeDown() error {
 	p.mu.Lock()
 	changed := p.changed
 	p.changed = false
-	r := probeRecord{App: p.app.name, Number: p.number, User: p.user, Owner: p.owner, State: p.state, Armed: p.armed, Made: p.made}
+	r := probeRecord{App: p.app.name, Number: p.number, User: p.user, Owner: p.owner, Keyed: p.keyed, State: p.state, Armed: p.armed, Made: p.made}
 	request := p.request
 	if p.failure != nil {
 		r.Failure = p.failure.Error()
