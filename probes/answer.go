@@ -164,7 +164,7 @@ func (a *App) find(refs []mir.ProbeRef) ([]addressed, error) {
 	}
 	for _, ref := range refs {
 		if ref.ID == "" {
-			list := a.labelled(ref.Label)
+			list := labelled(a.Probes(), ref.Label)
 			for _, p := range list {
 				add(p, ref.Pos)
 			}
@@ -186,9 +186,9 @@ func (a *App) find(refs []mir.ProbeRef) ([]addressed, error) {
 	return found, collected(errs)
 }
 
-// labelled returns the probes with a label.
-func (a *App) labelled(label string) []*Probe {
-	return slices.DeleteFunc(a.Probes(), func(p *Probe) bool {
+// labelled returns those of the probes that have a label.
+func labelled(all []*Probe, label string) []*Probe {
+	return slices.DeleteFunc(all, func(p *Probe) bool {
 		p.mu.RLock()
 		defer p.mu.RUnlock()
 		return p.request.Label != label
