@@ -1,6 +1,10 @@
 package translate
 
-import "strings"
+import (
+	"strings"
+
+	"mirador/omis/node"
+)
 
 // cost describes what measuring costs the program, and where: the placement and a rough
 // figure; "" if it is never measured. explain says what it costs at a certain place on a certain machine.
@@ -16,6 +20,8 @@ func (m Metric) cost() string {
 		return "kernel: 2 µs an execution; trap: 30 µs"
 	case len(m.funcs) > 0:
 		return "inline: 2 to 50 ns a call; kernel: 0.5 to 1.4 µs; trap: 10 to 20 µs"
+	case m.info.process&node.ProcHeap != 0:
+		return "nothing in the program; the monitor reads 4 µs for each free chunk of the heap, at most 0.1 s"
 	case !m.onEvents():
 		return "nothing in the program; the monitor reads some µs for each process or thread and value"
 	case strings.HasSuffix(m.begin[0].service, "_call"):
