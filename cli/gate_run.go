@@ -38,7 +38,7 @@ type gateOptions struct {
 	file, base, head string
 	measure.Options
 	longest time.Duration
-	json    bool
+	formats gateFormats
 
 	layoutFails bool
 }
@@ -107,7 +107,7 @@ func (o *gateOptions) define(cmd *cobra.Command) {
 	flags.BoolVar(&o.layoutFails, "layout-fails", false, "fail also if the code is the same and has only moved to other addresses")
 	flags.BoolVar(&o.Follow, "follow", false, "include the processes that the programs fork")
 	flags.DurationVar(&o.longest, "max-time", 10*time.Minute, "give up after this time")
-	flags.BoolVar(&o.json, "json", false, "print JSON")
+	o.formats.define(cmd)
 }
 
 // run reads the gate, runs it, and prints the verdicts.
@@ -235,12 +235,7 @@ func (g *globals) gateOrPrivate(ctx context.Context, dir string, keeper *measure
 
 // publish prints the verdicts, and returns what did not pass as an error.
 func (o *gateOptions) publish(g *globals, rep *report.Report) error {
-	var err error
-	if o.json {
-		err = printJSON(g.streams.Out, rep)
-	} else {
-		err = rep.WriteTable(forPeople(g.streams.Out))
-	}
+	err := o.formats.write(g.streams.Out, rep)
 	if err == nil && rep.Outcome != verdict.Passed {
 		err = gateVerdict{rep.Outcome}
 	}

@@ -192,3 +192,22 @@ func TestGateKilled(t *testing.T) {
 		})
 	}
 }
+
+// TestGateFormats writes all formats of a failure, as in GitHub Actions.
+func TestGateFormats(t *testing.T) {
+	g := newGated(t, "-DEXTRA=1")
+	cmd := g.command(t, fmt.Sprintf(countPrice, `g:exact="1000"`), "--head=head/work 1000", "--junit=j.xml", "--markdown=m.md", "--sarif=s.json", "--openmetrics=o.txt")
+	cmd.Env = append(cmd.Env, "GITHUB_ACTIONS=true", "GITHUB_STEP_SUMMARY="+filepath.Join(g.dir, "summary.md"))
+	out, err := cmd.Output()
+	if cmd.ProcessState.ExitCode() != exitGateFailed {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if !strings.Contains(string(out), "::error file=") || !strings.Contains(string(out), "work.c,line=") {
+		t.Errorf("no annotation at a line of the source:\n%s", out)
+	}
+	for file, want := range map[string]string{"j.xml": "<failure message=", "m.md": "| FAILED |", "s.json": `"startLine"`, "o.txt": "# EOF", "summary.md": "1001 is more than 1000"} {
+		if text, err := os.ReadFile(filepath.Join(g.dir, file)); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %v\n%s", file, err, text)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package report
+
+import (
+	"encoding/xml"
+	"io"
+	"strconv"
+
+	"mirador/cli/gate/verdict"
+)
+
+// The elements of a JUnit document, as pytest's schema has them.
+type (
+	junitSuites struct {
+		XMLName xml.Name   `xml:"testsuites"`
+		Suite   junitSuite `xml:"testsuite"`
+	}
+	junitSuite struct {
+		Name     string      `xml:"name,attr"`
+		Tests    int         `xml:"tests,attr"`
+		Failures int         `xml:"failures,attr"`
+		Errors   int         `xml:"errors,attr"`
+		Skipped  int         `xml:"skipped,attr"`
+		Time     string      `xml:"time,attr"`
+		Cases    []junitCase `xml:"testcase"`
+	}
+	junitCase struct {
+		Class   string        `xml:"classname,attr"`
+		Name    string        `xml:"name,attr"`
+		File    string        `xml:"file,attr,omitempty"`
+		Line    string        `xml:"line,attr,omitempty"`
+		Time    string        `xml:"time,attr"`
+		Failure *junitMessage `xml:"failure"`
+		Skipped *junitMessage `xml:"skipped"`
+	}
+	junitMessage struct {
+		Message string `xml:"message,attr"`
+	}
+)
+
+// WriteJUnit writes the verdicts as test results: a limit is a test case, and an inconclusive one
+// is skipped, with the reason.
+func (r *Report) WriteJUnit(w io.Writer) error {
+	suite := junitSuite{Name: "mirador gate " + r.Gate, Tests: len(r.Results), Time: strconv.FormatFloat(r.Seconds, 'f', 3, 64)}
+	for i := range r.Results {
+		one := &r.Results[i]
+		c := junitCase{Class: one.Kind, Name: one.Name + ", " + one.Limit, File: one.File, Time: "0"}
+		if one.Line > 0 {
+			c.Line = strconv.Itoa(one.Line)
+		}
+		switch one.Outcome {
+		case verdict.Failed:
+			suite.Failures++
+			c.Failure = &junitMessage{one.Reason}
+		case verdict.Inconclusive:
+			suite.Skipped++
+			c.Skipped = &junitMessage{"inconclusive: " + one.Reason}
+		}
+		suite.Cases = append(suite.Cases, c)
+	}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	e := xml.NewEncoder(w)
+	e.Indent("", "  ")
+	return e.Encode(junitSuites{Suite: suite})
+}
