@@ -107,8 +107,8 @@ func (a *App) machine() translate.Node {
 }
 
 // targets returns the present processes of the application. With inCode it includes their
-// modules, in which regions and functions can be found.
-func (a *App) targets(ctx context.Context, inCode bool) (*translate.Targets, error) {
+// modules, in which regions and functions can be found: all of them, or those of a program.
+func (a *App) targets(ctx context.Context, inCode bool, program string) (*translate.Targets, error) {
 	t := &translate.Targets{Node: a.machine(), Lacks: a.registry.config.Lacks}
 	s := translate.NewSnapshot(&mir.SnapshotRequest{}, t.Node)
 	reply, err := a.tool.request(ctx, s.Request)
@@ -126,7 +126,7 @@ func (a *App) targets(ctx context.Context, inCode bool) (*translate.Targets, err
 		if !inCode {
 			break
 		}
-		if p.Modules, err = a.registry.config.Runtime.Modules(ctx, p.PID); err != nil {
+		if p.Modules, err = a.registry.config.Runtime.Modules(ctx, p.PID, program); err != nil {
 			return nil, failf(CannotBeDone, "cannot read the structure of process %s: %v", p.Token, err)
 		}
 	}

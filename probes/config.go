@@ -55,9 +55,10 @@ type Runtime interface {
 	// Applications are named after it.
 	Name(pid int) string
 	// Modules lists the modules of a live process with their structure, the main module
-	// first. It is called for each request that names a region, so it should cache the
+	// first. With the name of a program it lists only modules with that name, and reads no
+	// others. It is called for each request that names a region, so it should cache the
 	// structures.
-	Modules(ctx context.Context, pid int) ([]translate.Module, error)
+	Modules(ctx context.Context, pid int, program string) ([]translate.Module, error)
 	// Resolver returns a function that names addresses of a process, as the process is now.
 	Resolver(ctx context.Context, pid int) (func(pc uint64, first bool) string, error)
 	// Start describes where a process that was created but not continued has its libraries

@@ -32,7 +32,7 @@ func (a *App) follow(ctx context.Context, joined ...omis.Token) {
 
 // extend installs the probe in more processes, with the same counter and timer.
 func (p *Probe) extend(ctx context.Context, w *installed, joined []omis.Token) error {
-	t, err := p.app.targets(ctx, translate.InCode(&p.request))
+	t, err := p.app.targets(ctx, translate.InCode(&p.request), "")
 	if err != nil {
 		return err
 	}

@@ -142,7 +142,7 @@ type programs struct{ h *harness }
 
 func (p programs) Name(pid int) string { return p.h.programName(pid) }
 
-func (p programs) Modules(context.Context, int) ([]translate.Module, error) {
+func (p programs) Modules(context.Context, int, string) ([]translate.Module, error) {
 	return p.h.modules(), nil
 }
 

@@ -149,7 +149,16 @@ func (a *App) plan(ctx context.Context, r *mir.InstrRequest) (*translate.Plan, e
 	if err := checkBudget(r); err != nil {
 		return nil, err
 	}
-	t, err := a.targets(ctx, translate.InCode(r))
+	// Most regions are named with their program. Reading the libraries of a program, which may
+	// be much larger, would take most of the time of the first request.
+	if program := translate.ProgramOf(r); program != "" {
+		if t, err := a.targets(ctx, true, program); err == nil {
+			if plan, err := translate.Instrument(r, t); err == nil {
+				return plan, nil
+			}
+		}
+	}
+	t, err := a.targets(ctx, translate.InCode(r), "")
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +179,7 @@ func (a *App) replan(ctx context.Context, list []*Probe) (map[*Probe]*translate.
 	if len(list) == 0 {
 		return plans, errs
 	}
-	t, failed := a.targets(ctx, slices.ContainsFunc(list, func(p *Probe) bool { return translate.InCode(&p.request) }))
+	t, failed := a.targets(ctx, slices.ContainsFunc(list, func(p *Probe) bool { return translate.InCode(&p.request) }), "")
 	for _, p := range list {
 		if errs[p] = failed; failed == nil {
 			if errs[p] = checkBudget(&p.request); errs[p] == nil {

@@ -129,7 +129,7 @@ func (scripted) Settle() (orphans []program.Orphan, _ error) { return nil, nil }
 
 func (app *application) Name(pid int) string { return app.byPID(pid).Name }
 
-func (app *application) Modules(_ context.Context, pid int) ([]translate.Module, error) {
+func (app *application) Modules(_ context.Context, pid int, _ string) ([]translate.Module, error) {
 	return app.byPID(pid).Modules, nil
 }
 

@@ -155,7 +155,7 @@ func structure() sir.Program {
 
 func (programs) Name(int) string { return "mmul" }
 
-func (programs) Modules(context.Context, int) ([]translate.Module, error) {
+func (programs) Modules(context.Context, int, string) ([]translate.Module, error) {
 	p := structure()
 	return []translate.Module{{Path: p.Path, Program: &p, Index: func() *sir.Index { return sir.NewIndex(&p) }, Locator: locator{}}}, nil
 }

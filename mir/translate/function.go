@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,6 +21,19 @@ func InCode(r *mir.InstrRequest) bool {
 		m, _ := metric(asked.Name, false)
 		return len(m.funcs) > 0
 	})
+}
+
+// ProgramOf returns the program that a request names as the prefix of its region, if nothing
+// else of the request is to be found in the code; otherwise "".
+func ProgramOf(r *mir.InstrRequest) string {
+	if r.Region == nil || InCode(&mir.InstrRequest{Metrics: r.Metrics}) {
+		return ""
+	}
+	program, _, prefixed := strings.Cut(cmp.Or(r.Region.From, r.Region.To), ":")
+	if !prefixed {
+		return ""
+	}
+	return program
 }
 
 // findFunctions finds where the functions of the metrics begin and end.

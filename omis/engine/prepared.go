@@ -9,8 +9,8 @@ import (
 // The most requests that a tool may have prepared: enough for a tool that polls ten thousand probes by one
 // request, or many requests for a few each.
 const (
-	maxPrepared     = 64
-	longestPrepared = 256 << 10 // of all texts together
+	maxPrepared     = 2048
+	longestPrepared = 512 << 10 // of all texts together
 )
 
 // prepared keeps the unconditional requests that a tool sent lately, ready for execution: tools that poll

@@ -21,7 +21,13 @@ import (
 // thousands of requests about a process read its files only once.
 type moduleCache struct {
 	mu     sync.Mutex
-	loaded map[omis.ProcID]*loadedModules
+	loaded map[moduleKey]*loadedModules
+}
+
+// moduleKey identifies the modules of a process with the name of a program; "" means all.
+type moduleKey struct {
+	process omis.ProcID
+	program string
 }
 
 // loadedModules contains what a process had loaded while it had these files mapped.
@@ -31,14 +37,18 @@ type loadedModules struct {
 	images  []*binary.Image // one for each module; nil if it could not be read
 }
 
+func (s *loadedModules) add(m translate.Module, image *binary.Image) {
+	s.modules, s.images = append(s.modules, m), append(s.images, image)
+}
+
 // mostCached limits the number of cached processes, including ended ones. A cached process keeps
 // the images of its files in memory.
 const mostCached = 64
 
 // find returns the cached modules of a process, or nil if there are none or a file has changed.
-func (v *moduleCache) find(process omis.ProcID, files string) *loadedModules {
+func (v *moduleCache) find(key moduleKey, files string) *loadedModules {
 	v.mu.Lock()
-	s, known := v.loaded[process]
+	s, known := v.loaded[key]
 	v.mu.Unlock()
 	changed := func(image *binary.Image) bool { return image == nil || !image.Current() }
 	if !known || s.files != files || slices.ContainsFunc(s.images, changed) {
@@ -47,13 +57,13 @@ func (v *moduleCache) find(process omis.ProcID, files string) *loadedModules {
 	return s
 }
 
-func (v *moduleCache) enter(process omis.ProcID, s *loadedModules) {
+func (v *moduleCache) enter(key moduleKey, s *loadedModules) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.loaded == nil || len(v.loaded) >= mostCached {
-		v.loaded = make(map[omis.ProcID]*loadedModules)
+		v.loaded = make(map[moduleKey]*loadedModules)
 	}
-	v.loaded[process] = s
+	v.loaded[key] = s
 }
 
 // mappedFiles returns the lines of a process's map that name files. The other lines change whenever

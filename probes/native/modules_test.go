@@ -44,7 +44,7 @@ func TestModuleCache(t *testing.T) {
 	p := New(node, nil)
 	look := func() *translate.Module {
 		t.Helper()
-		modules, err := p.Modules(t.Context(), target.PID)
+		modules, err := p.Modules(t.Context(), target.PID, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,6 +57,11 @@ func TestModuleCache(t *testing.T) {
 	if look() != first {
 		t.Error("the files were read twice")
 	}
+	for name, want := range map[string]int{"many": 1, "other": 0} {
+		if modules, err := p.Modules(t.Context(), target.PID, name); err != nil || len(modules) != want {
+			t.Errorf("with the name %s there are %d modules, %v; want %d", name, len(modules), err, want)
+		}
+	}
 	process, err := proc.Identify(target.PID)
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +70,7 @@ func TestModuleCache(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.known.find(process, files) == nil || p.known.find(process, files+"one more\n") != nil {
+	if p.known.find(moduleKey{process: process}, files) == nil || p.known.find(moduleKey{process: process}, files+"one more\n") != nil {
 		t.Error("the cache returned modules of other files")
 	}
 	if err := os.Chtimes(program, time.Time{}, time.Now().Add(time.Hour)); err != nil {

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -48,11 +49,12 @@ func mappedBy(pid int) binary.Opener {
 	}
 }
 
-// Modules lists what a process has loaded, with its structure. A library that cannot be read has no
+// Modules lists what a process has loaded, with its structure: all, or the modules with the name
+// of a program. A library that cannot be read has no
 // structure; only its own functions cannot be measured. Callers share the list and must not change
 // it.
-func (r *Runtime) Modules(ctx context.Context, pid int) ([]translate.Module, error) {
-	s, err := r.modules(ctx, pid)
+func (r *Runtime) Modules(ctx context.Context, pid int, program string) ([]translate.Module, error) {
+	s, err := r.modules(ctx, pid, program)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +64,7 @@ func (r *Runtime) Modules(ctx context.Context, pid int) ([]translate.Module, err
 // modules returns the modules of a process with the images of their files. The units have no lines,
 // because finding lines requires all debug information to be read, and translation does not need
 // lines.
-func (r *Runtime) modules(ctx context.Context, pid int) (*loadedModules, error) {
+func (r *Runtime) modules(ctx context.Context, pid int, program string) (*loadedModules, error) {
 	process, err := proc.Identify(pid)
 	if err != nil {
 		return nil, err
@@ -71,7 +73,7 @@ func (r *Runtime) modules(ctx context.Context, pid int) (*loadedModules, error) 
 	if err != nil {
 		return nil, err
 	}
-	if known := r.known.find(process, files); known != nil {
+	if known := r.known.find(moduleKey{process, program}, files); known != nil {
 		return known, nil
 	}
 	loaded, err := r.machine.Modules(process)
@@ -79,29 +81,35 @@ func (r *Runtime) modules(ctx context.Context, pid int) (*loadedModules, error) 
 		return nil, err
 	}
 	open := mappedBy(pid)
-	modules, images := make([]translate.Module, len(loaded)), make([]*binary.Image, len(loaded))
+	s := &loadedModules{files: files}
 	for i, m := range loaded {
 		if err := ctx.Err(); err != nil {
 			return nil, err // no caller waits for the other images
 		}
-		modules[i] = translate.Module{Path: m.Path, Bias: m.Bias}
 		name := ""
 		if i == 0 {
 			name = proc.TypedName(pid)
 		}
-		image, err := r.cache.OpenAs(m.Path, name, open)
-		if err != nil {
-			continue
+		if program == "" || program == cmp.Or(name, binary.NameOf(m.Path)) {
+			s.add(r.open(m, name, open))
 		}
-		program := image.Functions()
-		modules[i].Program, modules[i].Index, modules[i].Locator = &program, image.Index, image
-		images[i] = image
 	}
-	s := &loadedModules{files, modules, images}
 	if after, err := mappedFiles(pid); err == nil && after == files { // otherwise the modules belong to neither map
-		r.known.enter(process, s)
+		r.known.enter(moduleKey{process, program}, s)
 	}
 	return s, nil
+}
+
+// open reads the structure of a module. The image is nil if it cannot be read.
+func (r *Runtime) open(m node.Module, name string, open binary.Opener) (translate.Module, *binary.Image) {
+	module := translate.Module{Path: m.Path, Bias: m.Bias}
+	image, err := r.cache.OpenAs(m.Path, name, open)
+	if err != nil {
+		return module, nil
+	}
+	program := image.Functions()
+	module.Program, module.Index, module.Locator = &program, image.Index, image
+	return module, image
 }
 
 // loaded identifies the process by package proc. The node's Identify would also record the user of the
@@ -181,7 +189,7 @@ func (r *Runtime) Files(ctx context.Context, pids []int) ([]string, error) {
 func (r *Runtime) modulesOf(ctx context.Context, pids []int) ([]*loadedModules, error) {
 	var all []*loadedModules
 	for _, pid := range pids {
-		s, err := r.modules(ctx, pid)
+		s, err := r.modules(ctx, pid, "")
 		if err != nil {
 			return nil, err
 		}

@@ -64,11 +64,14 @@ func New(path string, f File, debug DebugFiles) (*Image, error) {
 	return newImage(path, "", f, debug)
 }
 
+// NameOf returns the prefix of the ids of a file's units.
+func NameOf(path string) string { return filepath.Base(strings.TrimSuffix(path, deleted)) }
+
 // newImage is New with a name for the prefix of the ids; "" means the base of path.
 func newImage(path, name string, f File, debug DebugFiles) (*Image, error) {
-	path = strings.TrimSuffix(path, " (deleted)") // the kernel appends this mark
+	path = strings.TrimSuffix(path, deleted)
 	if name == "" {
-		name = filepath.Base(path)
+		name = NameOf(path)
 	}
 	info, err := f.Stat()
 	if err != nil {
