@@ -104,7 +104,7 @@ and --alone excludes all forked processes.`,
 			for _, arg := range args {
 				pid, err := strconv.Atoi(arg)
 				if err != nil || pid <= 0 {
-					return usagef("%q is no process id", arg)
+					return usagef("%q is no process id; \"pgrep NAME\" prints those of a program", arg)
 				}
 				req.Attach = append(req.Attach, pid)
 			}

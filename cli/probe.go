@@ -21,7 +21,9 @@ does the same; "mirador post" posts documents of your own.`,
 		Example: `  mirador probe add --region mmul:dot --metric COUNT --metric WC_TIME
   mirador probe value probe-1
   mirador probe rm probe-1`,
-		Args: arguments(cobra.NoArgs),
+		// Flags follow the name of a command. If that is misspelt, it is the mistake to report.
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true}, SuggestionsMinimumDistance: 2,
+		Args: knownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newProbeAdd(g), newProbeList(g), newProbeValue(g), newProbeWatch(g), newProbeRemove(g))

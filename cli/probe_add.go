@@ -38,7 +38,7 @@ probe; an interrupt ends the measurement early. Times are in milliseconds.
 
 A region is the id of a unit of the program: "mirador sir --pid PID" lists them, and the
 shell completes them. "mirador catalog" lists the metrics. Without --process and --thread,
-values are by thread.
+values on a region are by thread, and others are of all processes together.
 
 With --json it prints one object. Without --for it is the probe as "probe list" knows it:
 id, app, state, placement and others. With --for it has these fields:

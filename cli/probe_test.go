@@ -63,6 +63,10 @@ func TestProbeCommands(t *testing.T) {
 		}
 	}
 	s.must(t, "", "probe", "rm", "probe-1")
+	const idle = "probe-2 has no values: no thread has executed tally:main since the probe was activated or reset\n"
+	if got := s.must(t, "", "probe", "add", "--region", "tally:main", "--metric", "COUNT", "--for", "10ms"); got != idle {
+		t.Errorf("a function that is not called: %s", got)
+	}
 	for _, refused := range []struct {
 		status int
 		why    string
@@ -71,6 +75,8 @@ func TestProbeCommands(t *testing.T) {
 		{2, "a --metric is needed", []string{"add"}},
 		{2, "--for and --inactive exclude each other", []string{"add", "--metric", "COUNT", "--for", "1s", "--inactive"}},
 		{2, "--destination needs a --delivery", []string{"add", "--metric", "COUNT", "--destination", "file:///tmp/x"}},
+		{2, `there is no command "probe ad"; did you mean probe add`, []string{"ad", "--metric", "COUNT"}},
+		{1, `did you mean COUNT?; "mirador catalog" lists the metrics`, []string{"add", "--metric", "CONUT"}},
 		{2, "want each or a time such as 1s", []string{"add", "--metric", "COUNT", "--delivery", "0"}},
 		{2, "write mirador probe rm ID… | --label LABEL", []string{"rm", "--label", "ci", "probe-1"}},
 		{2, "write mirador probe value ID… | --label LABEL", []string{"value"}},

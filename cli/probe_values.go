@@ -161,13 +161,26 @@ func (list readings) print(w io.Writer, format tableFormat) error {
 		if note := r.note(); note != "" {
 			fmt.Fprintln(w, plain(note))
 		}
-		errs = append(errs, printTable(w, format, r.table()))
+		errs = append(errs, r.printTable(w))
 	}
 	return errors.Join(errs...)
 }
 
 // note returns what the gateway did with the probe without a request.
 func (r *reading) note() string { return cmp.Or(r.notice, r.probe.Notice) }
+
+// printTable prints the values, or why there are none.
+func (r *reading) printTable(w io.Writer) error {
+	if len(r.values) > 0 {
+		return printTable(w, tableFormat{}, r.table())
+	}
+	why := "nothing was measured yet"
+	if r.probe.Region != "" {
+		why = "no thread has executed " + r.probe.Region + " since the probe was activated or reset"
+	}
+	_, err := fmt.Fprintf(w, "%s has no values: %s\n", plainCell(r.probe.ID), plain(why))
+	return err
+}
 
 // table arranges the values: a line for each entity, and a column for each metric and
 // function.

@@ -135,7 +135,7 @@ func (w *probeWatch) print() error {
 		fmt.Fprintln(out)
 	}
 	w.printed = true
-	return printTable(out, tableFormat{}, w.reading.table())
+	return w.reading.printTable(out)
 }
 
 // Control sequences of terminals.
@@ -152,7 +152,7 @@ func (w *probeWatch) draw(terminal *os.File) error {
 		return err
 	}
 	var text bytes.Buffer
-	if err := printTable(&text, tableFormat{}, w.reading.table()); err != nil {
+	if err := w.reading.printTable(&text); err != nil {
 		return err
 	}
 	table := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
@@ -170,12 +170,15 @@ func (w *probeWatch) addTrends(table []string, width int) {
 		widest = max(widest, len([]rune(line)))
 	}
 	lines, _ := w.reading.lines()
+	if len(lines) == 0 {
+		return
+	}
 	for i := range table {
 		trends := "TREND"
 		if i > 0 {
 			h := w.past[lines[i-1][0].entity()]
 			trends = fmt.Sprintf("%*s  %s", rateWidth, h.rate(), h.bars(width-widest-rateWidth-4))
-		} else if len(lines) > 0 && lines[0][0].sumsUp() {
+		} else if lines[0][0].sumsUp() {
 			trends = fmt.Sprintf("%*s  CHANGE", rateWidth, "PER S")
 		}
 		table[i] += strings.Repeat(" ", widest-len([]rune(table[i]))+2) + trends

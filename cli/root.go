@@ -53,12 +53,16 @@ func Main(args []string, streams Streams) int {
 	return exitStatus(called, streams.Err, err)
 }
 
+// commands replaces what the gateway recommends to clients in HTTP by commands.
+var commands = strings.NewReplacer("GET /catalog", `"mirador catalog"`, "GET /probes", `"mirador probe list"`, "a sirreq", `"mirador sir --pid PID"`)
+
 // exitStatus prints an error and returns the exit status.
 func exitStatus(called *cobra.Command, out io.Writer, err error) int {
 	var usage usageError
 	var silent silentFailure
 	var unreachable *client.Unreachable
 	var judged gateVerdict
+	var refused *client.Error
 	switch {
 	case err == nil:
 		return exitOK
@@ -69,6 +73,9 @@ func exitStatus(called *cobra.Command, out io.Writer, err error) int {
 	case errors.As(err, &usage):
 		fmt.Fprintf(out, "mirador: %s\nSee \"%s --help\".\n", plain(err.Error()), called.CommandPath())
 		return exitUsage
+	case errors.As(err, &refused):
+		fmt.Fprintf(out, "mirador: %s\n", plain(commands.Replace(err.Error())))
+		return exitFailed
 	case errors.As(err, &unreachable):
 		fmt.Fprintf(out, "mirador: %s\n", plain(err.Error()))
 		return exitUnreachable
@@ -140,11 +147,12 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
+	_, within, _ := strings.Cut(cmd.CommandPath()+" ", " ") // without the name of the program
 	near := cmd.SuggestionsFor(args[0])
 	if len(near) == 0 {
-		return usagef("there is no command %q", args[0])
+		return usagef("there is no command %q", within+args[0])
 	}
-	return usagef("there is no command %q; did you mean %s?", args[0], strings.Join(near, " or "))
+	return usagef("there is no command %q; did you mean %s?", within+args[0], within+strings.Join(near, " or "+within))
 }
 
 // arguments turns an error of check into a usage error.

@@ -13,11 +13,15 @@ func TestWithPrefix(t *testing.T) {
 		prefix string
 		most   int
 		want   [2]int
-	}{{"", 9, [2]int{3, 1}}, {"a:f", 9, [2]int{2, 0}}, {"a:f", 1, [2]int{1, 0}}, {"b", 1, [2]int{0, 1}}, {"", 3, [2]int{3, 0}}, {"x", 1, [2]int{}}} {
+	}{{"", 9, [2]int{3, 1}}, {"a:f", 9, [2]int{2, 0}}, {"a:f", 1, [2]int{1, 0}}, {"b", 1, [2]int{0, 1}}, {"", 2, [2]int{2, 1}}, {"x", 1, [2]int{}}} {
 		part := s.WithPrefix(c.prefix, c.most)
 		if got := [2]int{len(part.Programs[0].Regions), len(part.Programs[1].Regions)}; got != c.want || part.Programs[1].Path != "/bin/b" {
 			t.Errorf("%q, at most %d: %d regions, want %d", c.prefix, c.most, got, c.want)
 		}
+	}
+	s.Programs[1].Regions = []Region{{ID: "b:func_1", Name: "func_1"}, {ID: "b:f", Name: "f"}, {ID: "b:func_2", Name: "func_2"}}
+	if r := s.WithPrefix("b:", 2).Programs[1].Regions; len(r) != 2 || r[0].Name != "f" || r[1].Name != "func_1" {
+		t.Errorf("with names first they are %+v", r)
 	}
 	if r := s.WithPrefix("a:f", 1).Programs[0].Regions[0]; r.Regions != nil || s.Programs[0].Regions[0].Regions == nil {
 		t.Error("the region has regions inside it, or has lost them")

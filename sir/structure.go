@@ -66,24 +66,36 @@ type Locator interface {
 	Exits(*Region) ([]uint64, error)
 }
 
+// Unnamed is the prefix of the names of functions without a symbol. Their address in the file
+// follows, so the same file gives the same names.
+const Unnamed = "func_"
+
+// HasName reports whether the region has a name of its own.
+func (r *Region) HasName() bool { return !strings.HasPrefix(r.Name, Unnamed) }
+
 // WithPrefix returns all programs, with the regions whose ids begin with a prefix, without the
-// regions inside them. It returns at most most regions.
+// regions inside them. It returns at most most regions of each program, those with names first.
 func (s *Structure) WithPrefix(prefix string, most int) *Structure {
 	part := &Structure{Programs: make([]Program, len(s.Programs))}
 	for i := range s.Programs {
 		p := &s.Programs[i]
-		part.Programs[i] = Program{Path: p.Path, BuildID: p.BuildID}
+		var named, others []Region
 		for r := range p.All() {
-			if most == 0 {
-				break
-			}
 			if strings.HasPrefix(r.ID, prefix) {
 				alone := *r
 				alone.Regions = nil
-				part.Programs[i].Regions = append(part.Programs[i].Regions, alone)
-				most--
+				if r.HasName() {
+					named = append(named, alone)
+				} else if len(others) < most {
+					others = append(others, alone)
+				}
+			}
+			if len(named) == most {
+				break
 			}
 		}
+		all := append(named, others...)
+		part.Programs[i] = Program{Path: p.Path, BuildID: p.BuildID, Regions: all[:min(len(all), most)]}
 	}
 	return part
 }

@@ -65,7 +65,7 @@ func ExampleError() {
 	case err != nil:
 		log.Fatal(err)
 	}
-	// Output: column 41: no unit mmul:dut; did you mean mmul:dot (dot)?
+	// Output: column 41: no unit mmul:dut; did you mean mmul:dot?
 }
 
 // The stream of a probe has a document for each delivery. The loop ends when the probe is removed

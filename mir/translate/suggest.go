@@ -2,6 +2,7 @@ package translate
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -20,15 +21,15 @@ type suggestion struct {
 	far  int
 }
 
-// consider adds a text if the distance of one of its names is at most limit. A prefix of the
-// first name has distance 1, because people abbreviate names.
+// consider adds a text if the distance of one of its names is at most limit. A prefix of a
+// name has distance 1, because people abbreviate names.
 func (s *suggestions) consider(limit int, text string, names ...string) {
 	far := limit + 1
 	for _, name := range names {
 		far = min(far, syntax.Distance(s.name, name, limit))
-	}
-	if len(s.name) > 2 && strings.HasPrefix(names[0], s.name) {
-		far = min(far, 1)
+		if len(s.name) > 2 && strings.HasPrefix(name, s.name) {
+			far = min(far, 1)
+		}
 	}
 	if c := (suggestion{text, far}); far <= limit && !slices.Contains(s.near, c) {
 		s.near = append(s.near, c)
@@ -58,9 +59,32 @@ func didYouMean(name string, t *Targets) string {
 	}
 	s := suggestions{name: name}
 	for _, r := range regions {
-		s.consider(1+len(name)/4, r.ID+" ("+r.Name+")", r.Name, r.ID)
+		text := r.ID
+		if !strings.HasSuffix(r.ID, ":"+r.Name) {
+			text += " (" + r.Name + ")"
+		}
+		s.consider(1+len(name)/4, text, r.Name, r.ID)
 	}
-	return cmp.Or(s.String(), "; a sirreq lists the units and their ids")
+	return cmp.Or(s.String(), nameless(name, t), "; a sirreq lists the units and their ids")
+}
+
+// nameless says that the program of a unit has no symbols, "" if it has some.
+func nameless(id string, t *Targets) string {
+	program, _, _ := strings.Cut(id, ":")
+	named, others := 0, 0
+	for _, r := range t.gather(func(m *Module) []*sir.Region { return slices.Collect(m.Program.All()) }) {
+		switch {
+		case !strings.HasPrefix(r.ID, program+":"):
+		case r.HasName():
+			named++
+		default:
+			others++
+		}
+	}
+	if others == 0 || named > others {
+		return ""
+	}
+	return fmt.Sprintf(": %s has no symbols, so that %d of its functions are called %s and their address; install its debug symbols, or set DEBUGINFOD_URLS for the gateway", program, others, sir.Unnamed)
 }
 
 // nearMetrics suggests metrics with similar names.

@@ -3,6 +3,8 @@ package translate
 import (
 	"strings"
 	"testing"
+
+	"mirador/sir"
 )
 
 // TestUnknownMetrics checks the messages for misspelt metrics: they name near ones, also in
@@ -57,3 +59,19 @@ func TestCatalogIsComplete(t *testing.T) {
 var tableOne = strings.Fields(`WC_TIME CPU_TIME LOADED_CL_TOTAL LOADED_CL_CURR UNLOADED_CL COMP_TIME GC_COUNT GC_TIME
 	THREAD_WAITED_COUNT THREAD_WAITED_TIME HEAP_MEM_USAGE NON_HEAP_MEM_USAGE NON_FINALIZED_OBJECTS THREAD_COUNT DAEMON_THREAD_COUNT BLOCKED_COUNT BLOCKED_TIME
 	NET_SEND NET_BYTES_SEND NET_BLOCKED_SEND NET_RECV NET_BYTES_RECV NET_BLOCKED_RECV NET_INIT NET_END`)
+
+// TestUnknownUnits checks what the message for an unknown unit suggests.
+func TestUnknownUnits(t *testing.T) {
+	program := &sir.Program{Regions: []sir.Region{
+		{ID: "shop:buy_item", Name: "buy_item"}, {ID: "shop:_Z4sellv", Name: "sell()"}, {ID: "bare:func_10", Name: "func_10"}, {ID: "bare:_start", Name: "_start"}, {ID: "bare:func_20", Name: "func_20"},
+	}}
+	targets := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{{Program: program}}}}}
+	for name, want := range map[string]string{
+		"shop:by_item": "; did you mean shop:buy_item?", "shop:buy": "; did you mean shop:buy_item?", "sel()": "; did you mean shop:_Z4sellv (sell())?",
+		"shop:nothing_like_it": "; a sirreq lists the units and their ids", "bare:nothing_like_it": ": bare has no symbols, so that 2 of its functions are called func_",
+	} {
+		if got := didYouMean(name, targets); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}

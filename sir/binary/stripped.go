@@ -11,6 +11,8 @@ import (
 	"github.com/ulikunitz/xz"
 
 	"mirador/sir/safedwarf"
+
+	"mirador/sir"
 )
 
 // Stripping removes .symtab. A stripped program still describes its functions in .dynsym, in
@@ -21,10 +23,6 @@ const (
 	// maxMiniDebug limits the uncompressed size of .gnu_debugdata. In whole distributions it
 	// stays below 10 MB.
 	maxMiniDebug = 64 << 20
-
-	// unnamed is the prefix of the names of functions without a symbol. Their address in the
-	// file follows, so the same file gives the same names.
-	unnamed = "func_"
 )
 
 // leftNames reads the functions of a stripped program from sections other than .dynsym.
@@ -122,7 +120,7 @@ func withUnnamed(f *elfFile, named []symbol, frames frameTable) []symbol {
 		if p.low < end || p.end <= p.low || !f.ordinaryCode(p.low) {
 			continue
 		}
-		all = append(all, symbol{name: fmt.Sprintf("%s%x", unnamed, p.low), addr: p.low, size: p.end - p.low, unnamed: true})
+		all = append(all, symbol{name: fmt.Sprintf("%s%x", sir.Unnamed, p.low), addr: p.low, size: p.end - p.low, unnamed: true})
 		end = p.end
 	}
 	slices.SortFunc(all, bySymbol)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/ulikunitz/xz"
+
+	"mirador/sir"
 )
 
 // TestStrippedFunctions compares the units of a stripped program with readelf's symbols of the
@@ -28,7 +30,7 @@ func TestStrippedFunctions(t *testing.T) {
 				if names[u.Entry] == nil {
 					t.Errorf("%s at %#x is no function", u.ID, u.Entry)
 				}
-				if !strings.HasPrefix(u.Symbol, unnamed) {
+				if !strings.HasPrefix(u.Symbol, sir.Unnamed) {
 					continue
 				}
 				if want := sizes[u.Entry]; want != 0 && u.Size != want {

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"mirador/sir"
 )
 
 // readelfFunctions is the oracle for units. It returns every defined function of the symbol
@@ -39,7 +41,7 @@ func TestUnitsAgreeWithReadelf(t *testing.T) {
 		seen := map[uint64]bool{}
 		for _, u := range program(im).Regions {
 			seen[u.Entry] = true
-			if v.strip && strings.HasPrefix(u.Symbol, unnamed) {
+			if v.strip && strings.HasPrefix(u.Symbol, sir.Unnamed) {
 				continue // tested by TestStrippedFunctions
 			}
 			if !slices.Contains(names[u.Entry], u.Symbol) {
