@@ -47,17 +47,18 @@ func (r *Runner) Start(ctx context.Context, base, head Side, limits []request.Li
 	if err != nil {
 		return nil, err
 	}
-	rounds := make([][]Pair, 0, r.Rounds)
-	for range r.Rounds {
-		round, err := r.round(ctx, players[0], players[1], limits)
+	// All three take part in the first round, because a program may change its speed with its age.
+	first, err := r.round(ctx, limits, players...)
+	if err != nil {
+		return nil, err
+	}
+	rounds, same := [][]Pair{pairsOf(first[0], first[1])}, pairsOf(first[0], first[2])
+	for range r.Rounds - 1 {
+		next, err := r.round(ctx, limits, players[:2]...)
 		if err != nil {
 			return nil, err
 		}
-		rounds = append(rounds, round)
-	}
-	same, err := r.round(ctx, players[0], players[2], limits)
-	if err != nil {
-		return nil, err
+		rounds = append(rounds, pairsOf(next[0], next[1]))
 	}
 	for i := range limits {
 		pairs = append(pairs, joined(rounds, i, same[i].Ratio))
@@ -119,31 +120,44 @@ func (r *Runner) pilot(ctx context.Context, base, head Side, limits []request.Li
 	return nil
 }
 
-// round runs two programs by turns in the order ABBA or BAAB, so that a trend of the machine
-// affects both equally.
-func (r *Runner) round(ctx context.Context, a, b *player, limits []request.Limit) ([]Pair, error) {
-	order := []*player{a, b, b, a}
-	if rand.IntN(2) == 0 {
-		order = []*player{b, a, a, b}
+// round runs programs by turns, in a random order and then in the reverse order, such as ABBA, so
+// that a trend of the machine affects all equally. It returns the statistic of each limit by program.
+func (r *Runner) round(ctx context.Context, limits []request.Limit, players ...*player) ([][]float64, error) {
+	order := rand.Perm(len(players))
+	for _, n := range slices.Backward(slices.Clone(order)) {
+		order = append(order, n)
 	}
-	durations := map[*player][][]float64{a: make([][]float64, len(limits)), b: make([][]float64, len(limits))}
-	for _, p := range order {
-		blocks, err := r.block(ctx, p)
+	durations := make([][][]float64, len(players))
+	for n := range players {
+		durations[n] = make([][]float64, len(limits))
+	}
+	for _, n := range order {
+		blocks, err := r.block(ctx, players[n])
 		if err != nil {
 			return nil, err
 		}
 		for i, one := range blocks {
 			if len(one.durations) >= leastCalls {
-				durations[p][i] = append(durations[p][i], one.durations...)
+				durations[n][i] = append(durations[n][i], one.durations...)
 			}
 		}
 	}
-	pairs := make([]Pair, len(limits))
-	for i, l := range limits {
-		base, head := statistic(durations[a][i], l.Of), statistic(durations[b][i], l.Of)
-		pairs[i] = Pair{Ratio: math.Log(head / base), Base: base / 1e6, Head: head / 1e6}
+	values := make([][]float64, len(players))
+	for n := range players {
+		for i, l := range limits {
+			values[n] = append(values[n], statistic(durations[n][i], l.Of))
+		}
 	}
-	return pairs, nil
+	return values, nil
+}
+
+// pairsOf compares the values of two programs, limit by limit.
+func pairsOf(base, head []float64) []Pair {
+	pairs := make([]Pair, len(base))
+	for i := range base {
+		pairs[i] = Pair{Ratio: math.Log(head[i] / base[i]), Base: base[i] / 1e6, Head: head[i] / 1e6}
+	}
+	return pairs
 }
 
 // block is what a program did while it ran once.
