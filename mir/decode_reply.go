@@ -133,7 +133,7 @@ func (f *findings) measurement(e Element) Measurement {
 		Value:          f.decimal(e, "value"),
 	}
 	notice, _ := ours(e, "notice")
-	m.Notice, m.Sample = notice.Value, f.sampled(e)
+	m.Notice, m.Sample, m.Occurrence = notice.Value, f.sampled(e), f.occurrence(e)
 	for child := range e.Children() {
 		switch {
 		case child.is("measurement"):

@@ -249,6 +249,7 @@ type Measurement struct {
 	Notice                                                       string // of the gateway: why no more values will follow
 	Sample                                                       *Sample
 	Spread                                                       *Spread
+	Occurrence                                                   *Occurrence // in the root only
 	Children                                                     []Measurement
 }
 

@@ -88,10 +88,11 @@ func (w *writer) measurement(m *Measurement) {
 	w.optional("processId", m.ProcessID)
 	w.optional("threadId", m.ThreadID)
 	w.optional("value", m.Value)
-	if m.Notice != "" || m.Sample != nil || m.Spread != nil {
+	if m.Notice != "" || m.Sample != nil || m.Spread != nil || m.Occurrence != nil {
 		w.attribute("xmlns:gateway", GatewayNamespace)
 	}
 	w.optional("gateway:notice", m.Notice)
+	w.occurrence(m.Occurrence)
 	w.sample(m.Sample)
 	w.spread(m.Spread)
 	for i := range m.Children {

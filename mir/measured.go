@@ -44,6 +44,7 @@ type Measured struct {
 	Probes []Values
 	Named  bool   // a single probe has its id, too, because the request does not name it
 	Notice string // of the gateway: why no more values will follow
+	About  *Occurrence
 }
 
 // ids are the ids of an element: of its probe, and of an entity of each kind.
@@ -53,11 +54,12 @@ type ids [1 + kindCount]string
 // until it is known whether these are one element, which takes the ids itself, or several.
 type compression struct {
 	*writer
-	notice string // for the root
+	notice string      // for the root
+	about  *Occurrence // for the root
 }
 
 func (w *writer) measured(d *Measured) {
-	c := &compression{w, d.Notice}
+	c := &compression{w, d.Notice, d.About}
 	if len(d.Probes) == 1 && !d.Named {
 		c.values(&d.Probes[0], ids{})
 		return
@@ -141,14 +143,15 @@ func (c *compression) leaf(around ids, t *Tuple) {
 	c.end()
 }
 
-// noticed declares the gateway's namespace if an element needs it, and writes the notice into
+// noticed declares the gateway's namespace if an element needs it, and writes the attributes of
 // the root, which is the first element.
 func (c *compression) noticed(extended bool) {
-	if extended || c.notice != "" {
+	if extended || c.notice != "" || c.about != nil {
 		c.attribute("xmlns:gateway", GatewayNamespace)
 	}
 	c.optional("gateway:notice", c.notice)
-	c.notice = ""
+	c.occurrence(c.about)
+	c.notice, c.about = "", nil
 }
 
 // element writes an element and those inside it.

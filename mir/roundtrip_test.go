@@ -207,6 +207,12 @@ func measurement(t *rapid.T, depth int) Measurement {
 	m.Sample = perhaps(t, func(t *rapid.T) Sample {
 		return Sample{rapid.Int64Min(0).Draw(t, "count"), rapid.Int64Min(0).Draw(t, "timed"), Decimal(tenths(t)), Decimal(tenths(t))}
 	})
+	m.Occurrence = perhaps(t, func(t *rapid.T) Occurrence {
+		return Occurrence{
+			Event: rapid.SampledFrom([]string{"enter", "leave", "unmatched"}).Draw(t, "event"), Time: Decimal(rapid.Float64Range(0, 1e9).Draw(t, "time")),
+			Lost: rapid.Int64Range(UnknownLoss, 1e9).Draw(t, "lost"),
+		}
+	})
 	m.Spread = perhaps(t, func(t *rapid.T) Spread {
 		return Spread{some(t, 1, func(t *rapid.T) Percentile {
 			return Percentile{percentageOf(t), Decimal(tenths(t)), Decimal(tenths(t))}

@@ -175,7 +175,7 @@ func (c *clock) conclude() {
 	}
 	c.mu.Unlock()
 	for _, a := range over {
-		a.probe.conclude(context.Background(), a.every)
+		a.probe.conclude(context.Background(), a.work, a.every)
 	}
 }
 

@@ -29,6 +29,9 @@ type Config struct {
 	Journal *journal.Journal
 	// Destinations are those that requests may name.
 	Destinations deliver.Rules
+	// Epoch is what the node's monotonic clock showed, in nanoseconds, when the clock of the
+	// monitor's events showed 0.
+	Epoch int64
 	// Log takes messages that belong to no request; nil is slog.Default.
 	Log *slog.Logger
 }

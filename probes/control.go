@@ -174,12 +174,13 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 	case state == Defined:
 		p.swap(state, nil, unplaced(next))
 		return nil
-	case len(r.Metrics) == 0 && len(r.Entities) == 0:
+	case len(r.Metrics) == 0 && len(r.Entities) == 0 && plan.Recorded == old.plan.Recorded:
 		w := newInstalled(old.plan.With(next.Measuring), old.handles, &next)
 		w.placements.Store(old.placements.Load())
 		if w.samples != nil && old.samples != nil {
 			w.samples = old.samples
 		}
+		w.recording = old.recording
 		p.swap(state, w, unplaced(next))
 		return nil
 	}

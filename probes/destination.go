@@ -110,7 +110,12 @@ type directed struct {
 
 // last delivers the final values of a probe that is about to be removed.
 func (p *Probe) last(ctx context.Context) {
-	if state, w := p.now(); state == Active && pace(w.times) != 0 {
+	state, w := p.now()
+	if state != Active {
+		return
+	}
+	p.drain(ctx, w)
+	if pace(w.times) != 0 && !each(w) {
 		p.send(ctx)
 	}
 }

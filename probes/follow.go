@@ -59,6 +59,10 @@ func (p *Probe) extend(ctx context.Context, w *installed, joined []omis.Token) e
 	h.Requests = slices.Concat(w.handles.Requests, h.Requests)
 	wider := newInstalled(w.plan.Join(more), h, &p.request)
 	wider.samples = w.samples
+	if w.recording != nil {
+		wider.recording = w.recording
+		wider.recording.follow(wider.plan)
+	}
 	p.app.place(wider)
 	p.swap(state, wider, p.request)
 	return nil

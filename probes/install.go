@@ -40,6 +40,9 @@ func newInstalled(plan *translate.Plan, h translate.Handles, r *mir.InstrRequest
 	if translate.Scheduled(r.Measuring) || asked(plan) {
 		w.samples = &samples{}
 	}
+	if plan.Recorded {
+		w.recording = newRecording(plan)
+	}
 	return w
 }
 

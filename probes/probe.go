@@ -49,9 +49,10 @@ type Probe struct {
 	destination *directed    // nil: none outside the gateway
 	schedule    *schedule    // nil unless active and sampling, delivering or on a budget
 
-	meter  meter
-	lease  lease
-	outlet deliver.Outlet
+	tracers tracers // readers of its event trace
+	meter   meter
+	lease   lease
+	outlet  deliver.Outlet
 }
 
 // installed is a plan with the objects of the monitor that execute it. It is immutable; a new
@@ -63,6 +64,7 @@ type installed struct {
 	times      *mir.Measuring // when to measure and to deliver
 	budget     float64        // greatest share of the processes' time; 0: any
 	samples    *samples       // nil unless the probe measures at fixed times
+	recording  *recording     // nil unless the plan keeps records
 	lost       time.Time      // when values in the memory of a killed gateway were lost; zero if none were
 	last       atomic.Pointer[[]translate.Value]
 	placements atomic.Pointer[[]omis.Placement] // of its conditional requests
@@ -134,6 +136,7 @@ func (p *Probe) deactivate(ctx context.Context) error {
 	if err := p.app.tool.do(ctx, w.plan.Disable(w.handles)); err != nil {
 		return err
 	}
+	p.drain(ctx, w)
 	p.meter.end(p.spent(w))
 	p.change(Inactive)
 	return nil
@@ -148,6 +151,7 @@ func (p *Probe) reset(ctx context.Context) error {
 	if err := p.app.tool.do(ctx, w.plan.Reset(w.handles)); err != nil {
 		return err
 	}
+	w.recording.reset(w.plan)
 	w.last.Store(nil)
 	if w.samples != nil {
 		w.samples.reset()
@@ -170,6 +174,7 @@ func (p *Probe) dismiss() (left *installed, err error) {
 	left, p.state, p.work, p.changed = p.work, Removed, nil, false
 	p.mu.Unlock()
 	p.outlet.Close()
+	p.tracers.end()
 	p.app.registry.drop(p)
 	return left, err
 }

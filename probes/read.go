@@ -86,6 +86,9 @@ func (p *Probe) stored(ctx context.Context) (w *installed, vs []translate.Value,
 	case Removed:
 		return nil, nil, false, failf(NotFound, "%s has been removed", p.id)
 	}
+	if w.read == "" {
+		return w, nil, false, nil // an event trace alone has no value
+	}
 	if w.samples != nil {
 		if !translate.Scheduled(w.times) {
 			if err := p.measureNow(ctx, w, state); err != nil {
@@ -132,6 +135,9 @@ func (p *Probe) take(w *installed, reply omis.Reply) ([]translate.Value, error) 
 
 // query reads the present values from the monitor.
 func (p *Probe) query(ctx context.Context, w *installed) ([]translate.Value, error) {
+	if w.read == "" {
+		return nil, nil
+	}
 	reply, err := p.app.tool.request(ctx, w.read)
 	if err != nil {
 		return nil, err

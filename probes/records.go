@@ -81,6 +81,7 @@ func (p *Probe) keep(h translate.Handles) (lost time.Time, err error) {
 	if p.app.registry.config.Journal == nil {
 		return lost, nil
 	}
+	// A trace ends with its gateway.
 	objects := map[string]omis.Token{"count": h.Counter, "time": h.Timer, "cpu": h.CPUTimer}
 	for i, object := range h.Events {
 		objects[fmt.Sprint("event", i+1)] = object

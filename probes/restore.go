@@ -193,6 +193,7 @@ func (a *App) restoreProbe(ctx context.Context, rec probeRecord, lost error) {
 		p.armed = rec.State == Active
 		plan, refused := a.plan(ctx, &p.request)
 		if err = a.settle(ctx, p, plan, refused); err == nil {
+			p.resume(ctx)
 			since := p.recallSamples()
 			if p.armed {
 				defer p.missed(since)

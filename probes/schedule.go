@@ -19,7 +19,10 @@ type schedule struct {
 func (p *Probe) startSchedule(w *installed) {
 	measure, send := interval(w.times), pace(w.times)
 	p.direct(w)
-	if !translate.Scheduled(w.times) && w.budget == 0 {
+	if each(w) {
+		p.outlet.SetRoom(2 * mostRecords)
+	}
+	if !translate.Scheduled(w.times) && w.budget == 0 && w.recording == nil && send >= 0 {
 		if send > 0 {
 			s := p.app.clock.schedule(p, w, send)
 			p.mu.Lock()
@@ -70,10 +73,11 @@ func (p *Probe) run(ctx context.Context, w *installed, measure, send time.Durati
 	defer stopWeighing()
 	m := sampling{probe: p, w: w, each: send < 0, lasts: duration(w.times)}
 	m.begin(ctx)
+	records := p.poll(w, send)
 	for {
 		ended := p.app.processes.nextEnd()
 		if w.plan.Outlived(p.app.processes.gone()) {
-			p.conclude(ctx, send)
+			p.conclude(ctx, w, send)
 			return
 		}
 		select {
@@ -87,6 +91,8 @@ func (p *Probe) run(ctx context.Context, w *installed, measure, send time.Durati
 			m.end(ctx)
 		case <-post:
 			p.send(ctx)
+		case <-records.due:
+			records.next(ctx)
 		case <-weigh:
 			p.weigh(w, s)
 		}
@@ -95,14 +101,16 @@ func (p *Probe) run(ctx context.Context, w *installed, measure, send time.Durati
 
 // conclude delivers the last value when all measured processes have terminated, and closes
 // the destinations. Measuring begins again if another process joins.
-func (p *Probe) conclude(ctx context.Context, send time.Duration) {
-	if send != 0 {
+func (p *Probe) conclude(ctx context.Context, w *installed, send time.Duration) {
+	p.drain(ctx, w)
+	if send != 0 && !each(w) {
 		p.send(ctx)
 	}
 	p.mu.Lock()
 	p.destination = nil // the next schedule opens it again
 	p.mu.Unlock()
 	p.outlet.End()
+	p.tracers.end()
 }
 
 // ticks returns the channel of a ticker; without a period, a channel that never ticks.

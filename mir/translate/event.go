@@ -96,6 +96,7 @@ func (p *Plan) conditionalEvents(h Handles) []string {
 	var requests []string
 	add := func(e event, action string) {
 		if threads := p.concerned(e); len(threads) > 0 {
+			action = Records{p}.recordingEvent(h, action)
 			requests = append(requests, e.on(threads)+" : "+action)
 		}
 	}

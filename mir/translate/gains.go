@@ -201,5 +201,8 @@ func (p *Plan) Imagined() (h Handles) {
 	for range p.Gains.metrics {
 		h.Gains = append(h.Gains, next("pa_t"))
 	}
+	if p.Recorded {
+		h.Trace = next("pa_b")
+	}
 	return h
 }

@@ -18,6 +18,8 @@ type Plan struct {
 	Percent   []float64      // percentiles to report; none: keep only sums
 	Places    []Place        // addresses where the region is entered and left
 	Gains     Gains          // metrics that are measured as what they gain on the region
+	Recorded  bool           // keep records of executions; see record.go
+	Traced    bool           // the records are an event trace
 
 	requested []mir.Entity
 	entities  []entity
@@ -30,6 +32,7 @@ type Handles struct {
 	CPUTimer       omis.Token   // "" if the plan needs none
 	Events         []omis.Token // objects of metrics that are measured at events, in the order of the request
 	Gains          []omis.Token // timers of metrics that are measured as what they gain on a region, in the order of the request
+	Trace          omis.Token   // "" if the plan keeps no records
 	Requests       []omis.Token // the conditional requests, in the order of Plan.Conditional
 }
 
@@ -44,7 +47,7 @@ func Instrument(r *mir.InstrRequest, t *Targets) (*Plan, error) {
 	p.Metrics, errs = metrics(r, t)
 	p.Gains = gainsOf(r, p.Metrics)
 	if len(errs) == 0 {
-		errs = append(p.sampling(r), p.spreading(r)...)
+		errs = slices.Concat(p.sampling(r), p.spreading(r), Records{p}.recorded(r))
 	}
 	errs = append(errs, p.checkTimes(r)...)
 	found, wrong := entities(r.Entities, r.Region != nil, t)
@@ -85,8 +88,7 @@ func metrics(r *mir.InstrRequest, t *Targets) ([]Metric, Errors) {
 		errs = append(errs, m.suits(r, asked.Pos)...)
 	}
 	switch {
-	case r.Events > 0:
-		errs = append(errs, Errorf(CannotBeDone, place(r), "event traces cannot be recorded: MIR leaves their format open; ask for metrics"))
+	case r.Events > 0: // an event trace needs no metric
 	case len(r.Metrics) == 0:
 		errs = append(errs, Errorf(Invalid, place(r), "nothing to measure: add a metric, such as COUNT or WC_TIME on a region, or CPU_TIME; GET /catalog lists them"))
 	}
@@ -154,7 +156,7 @@ func (p *Plan) locate(c *mir.CodeRegion, t *Targets) Errors {
 			within = append(within, t.Processes[i].Token)
 		}
 	}
-	places, err := r.places(within, p.leaves())
+	places, err := r.places(within, p.leaves() || p.Traced)
 	if err != nil {
 		return Errors{Errorf(CannotBeDone, c.Pos, "%v", err)}
 	}
@@ -213,7 +215,7 @@ func (p *Plan) Outlived(gone []omis.Token) bool {
 
 // Executions returns the number of executions of the region, as far as the metrics record it.
 func (p *Plan) Executions(vs []Value) int64 {
-	executed := make([]int64, len(p.Metrics))
+	executed := make([]int64, max(len(p.Metrics), 1))
 	for _, v := range vs {
 		m := p.Metrics[v.Metric]
 		if !p.Gains.has(m) && (m.source == fromCounter || m.source == fromEvents) {

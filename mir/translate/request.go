@@ -29,7 +29,7 @@ func (p *Plan) Create() string {
 	for _, m := range p.eventMetrics() {
 		actions = append(actions, m.create())
 	}
-	return unconditional(actions)
+	return unconditional(append(actions, Records{p}.createTrace()...))
 }
 
 // Bind reads the tokens from the reply to Create.
@@ -61,7 +61,10 @@ func (p *Plan) Bind(reply omis.Reply) (h Handles, err error) {
 		h.Events = append(h.Events, t)
 		next++
 	}
-	return h, nil
+	if p.Recorded {
+		h.Trace, err = Token(reply, next)
+	}
+	return h, err
 }
 
 // Conditional returns the conditional requests of the plan: one for each place, in the order
@@ -69,7 +72,7 @@ func (p *Plan) Bind(reply omis.Reply) (h Handles, err error) {
 func (p *Plan) Conditional(h Handles) []string {
 	requests := make([]string, len(p.Places))
 	for i, place := range p.Places {
-		requests[i] = fmt.Sprintf("thread_reached_addr(%s,%#x) : %s", list(p.watched(place)), place.Addr, strings.Join(p.actions(h, place), " "))
+		requests[i] = fmt.Sprintf("thread_reached_addr(%s,%#x) : %s", list(p.watched(place)), place.Addr, strings.Join(Records{p}.recording(h, place, p.actions(h, place)), " "))
 	}
 	return append(requests, p.conditionalEvents(h)...)
 }
@@ -161,7 +164,7 @@ func (p *Plan) Remove(h Handles) string {
 	var as []string
 	if len(h.Requests) > 0 {
 		as = append(as, "csr_delete("+list(h.Requests)+")")
-		if h.Counter != "" || h.Timer != "" || h.CPUTimer != "" || len(h.Events)+len(h.Gains) > 0 {
+		if h.Counter != "" || h.Timer != "" || h.CPUTimer != "" || h.Trace != "" || len(h.Events)+len(h.Gains) > 0 {
 			as[0] += " ;"
 		}
 	}
@@ -262,6 +265,9 @@ func (p *Plan) each(h Handles, verb string) []string {
 		} else {
 			as = append(as, call("pa_timer_"+verb, t))
 		}
+	}
+	if h.Trace != "" && verb != "read" { // Records.Read reads it
+		as = append(as, call("pa_trace_"+verb, h.Trace))
 	}
 	return as
 }

@@ -107,6 +107,9 @@ func Before(a, b omis.Token) bool {
 	return a < b
 }
 
+// Number returns the number in a token.
+func Number(t omis.Token) int { return int(number(t)) }
+
 func number(t omis.Token) uint64 {
 	n, err := strconv.ParseUint(string(t[strings.LastIndexByte(string(t), '_')+1:]), 10, 64)
 	if err != nil {

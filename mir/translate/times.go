@@ -63,10 +63,8 @@ func (p *Plan) checkTimes(r *mir.InstrRequest) Errors {
 func (p *Plan) checkEachTime(r *mir.InstrRequest) *Error {
 	m := r.Measuring
 	switch {
-	case m == nil || m.Delivery == nil || *m.Delivery >= 0 || Scheduled(m):
+	case m == nil || m.Delivery == nil || *m.Delivery >= 0 || Scheduled(m) || r.Region != nil || r.Events > 0:
 		return nil
-	case r.Region != nil:
-		return Errorf(CannotBeDone, m.Pos, "delivery -1: the executions of a region are not delivered one by one; give a time in milliseconds")
 	}
 	return Errorf(CannotBeDone, m.Pos, "delivery -1: without an interval nothing is measured until a VALUE asks for it; add an interval or a duration, or give a delivery in milliseconds")
 }

@@ -63,6 +63,11 @@ func (p Program) FillsHistogram() bool {
 // Tells reports whether the step after the i-th one records what that one measures.
 func (p Program) Tells(i int) bool { return i+1 < len(p) && p[i+1].Load.From == FromStep }
 
+// RecordsStack reports whether p records the stack pointer.
+func (p Program) RecordsStack() bool {
+	return slices.ContainsFunc(p, func(op Op) bool { return op.Load.From == FromStack })
+}
+
 // Traces reports whether p appends records.
 func (p Program) Traces() bool {
 	return slices.ContainsFunc(p, func(op Op) bool { return op.Do == OpTrace })

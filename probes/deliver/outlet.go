@@ -26,6 +26,7 @@ type Outlet struct {
 	mu           sync.Mutex
 	destinations []Destination
 	streams      []*stream
+	room         int       // see SetRoom; 0: backlog
 	recent       []Event   // the latest documents, while streams are read
 	first        uint64    // the ID of the first document; 0: there was none
 	until        time.Time // when a broken stream is given up
@@ -62,7 +63,7 @@ func (o *Outlet) Listen(after uint64) (events <-chan Event, cancel func(), ok bo
 	if o.closed {
 		return nil, nil, false
 	}
-	s := &stream{events: make(chan Event, backlog)}
+	s := &stream{events: make(chan Event, o.waiting())}
 	o.streams = append(o.streams, s)
 	switch {
 	case after == 0:
@@ -75,6 +76,18 @@ func (o *Outlet) Listen(after uint64) (events <-chan Event, cancel func(), ok bo
 	}
 	return s.events, func() { o.leave(s) }, true
 }
+
+// SetRoom sets the number of documents that wait for a slow reader, for a probe that sends many
+// at a time. It applies to streams that are opened later.
+func (o *Outlet) SetRoom(documents int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.room = documents
+}
+
+// waiting returns the number of documents that wait for a slow reader, and that a reader finds
+// that connects again.
+func (o *Outlet) waiting() int { return max(o.room, backlog) }
 
 // leave closes a stream. Its documents are kept for a while, in case the connection broke.
 func (o *Outlet) leave(s *stream) {
@@ -119,7 +132,7 @@ func Send(parcels ...Parcel) {
 	for _, p := range parcels {
 		all = append(all, p.To.send(p.Document)...)
 	}
-	for _, d := range all {
+	for _, d := range slices.Compact(all) {
 		d.Commit()
 	}
 }
@@ -143,7 +156,7 @@ func (o *Outlet) sendToReaders(m mir.Document) {
 	}
 	e := Event{ID: o.next(), Document: m}
 	o.recent = append(o.recent, e)
-	o.recent = o.recent[max(0, len(o.recent)-backlog):]
+	o.recent = o.recent[max(0, len(o.recent)-o.waiting()):]
 	for _, s := range o.streams {
 		s.send(e)
 	}

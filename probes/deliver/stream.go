@@ -16,8 +16,7 @@ type Event struct {
 // Unknown is the value of Event.Lost after a restart of the gateway, or a long absence.
 const Unknown = -1
 
-// backlog is the number of documents that wait for a slow reader, and that a reader finds
-// that connects again.
+// backlog is the usual number of documents that wait for a slow reader.
 const backlog = 64
 
 // linger is how long the documents for a reader whose connection broke are kept.

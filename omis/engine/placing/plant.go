@@ -101,8 +101,8 @@ func (x *Placing) execute(k *candidate) {
 // canTime reports why the monitor cannot measure for the request at its event.
 func (k *candidate) canTime() error {
 	c := k.Request
-	if !c.Times {
-		return nil
+	if err := k.canRecordStack(); err != nil || !c.Times {
+		return err
 	}
 	clocks := map[program.Clock]bool{program.ClockOrdered: true}
 	for _, cell := range c.Owner.Intervals() {
@@ -122,6 +122,16 @@ func (k *candidate) canTime() error {
 		}
 	}
 	return c.canRead(k.Proc)
+}
+
+// canRecordStack reports why the request cannot record stack pointers at its event.
+func (k *candidate) canRecordStack() error {
+	w, t := k.Request.Watch, k.Proc.machine().Can.TimingChecker
+	records := slices.ContainsFunc(k.steps, func(s Step) bool { return s.Op.Load.From == program.FromStack })
+	if !records || t == nil || w.Event != node.EventReachedAddr || t.CanTime(k.Proc.id(), w.Addr, program.ClockCPU) == nil {
+		return nil
+	}
+	return program.NoGoroutineStack()
 }
 
 // observe records that a request is executed in a process.

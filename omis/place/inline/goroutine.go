@@ -307,7 +307,7 @@ func (p *Placer) goCodes(list []program.Placing, errs []error) []node.GoCode {
 	var at []int
 	var addrs []uint64
 	for i, err := range errs {
-		if err == nil && (times(list[i].Program) || list[i].Program.Traces() && c.Kind == clock.Function) {
+		if err == nil && (times(list[i].Program) || list[i].Program.RecordsStack() || list[i].Program.Traces() && c.Kind == clock.Function) {
 			at, addrs = append(at, i), append(addrs, list[i].Watch.Addr)
 		}
 	}
@@ -319,6 +319,8 @@ func (p *Placer) goCodes(list []program.Placing, errs []error) []node.GoCode {
 		codes[i] = code
 		switch {
 		case !code.In:
+		case list[i].Program.RecordsStack():
+			errs[i] = &program.Refusal{Why: "a goroutine may leave the function on another thread, and the records are of threads"}
 		case c.Kind == clock.Function:
 			errs[i] = &program.Refusal{Why: "the time can only be read by a function of the vDSO here, for which the stacks of goroutines are too small"}
 		case code.Unknown != nil && times(list[i].Program):

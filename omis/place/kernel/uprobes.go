@@ -91,7 +91,7 @@ func (u *uprobes) judgeOne(pl *program.Placing, sv *survey) (site, error) {
 		return site{}, err
 	}
 	s, err := sv.siteFor(pl.Watch.Addr)
-	if err == nil && times(pl.Program) && sv.runtime(pl.Watch.Addr) != nil {
+	if err == nil && (times(pl.Program) || pl.Program.RecordsStack()) && sv.runtime(pl.Watch.Addr) != nil {
 		err = &program.Refusal{Why: "a goroutine may leave the function on another thread, and intervals are of threads here"}
 	}
 	return s, err

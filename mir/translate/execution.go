@@ -1,0 +1,324 @@
+package translate
+
+import (
+	"maps"
+	"slices"
+
+	"mirador/mir"
+	"mirador/omis"
+)
+
+// Execution is what the records say about one execution of the region, or about one end of it
+// in an event trace.
+type Execution struct {
+	Process, Thread omis.Token
+	Time            int64 // nanoseconds, by the clock of the monitor
+	What            What
+	Metric          int            // of an event without region, whose metric it is; else -1
+	Measured        map[int]uint64 // values by the index of their metrics
+
+	others map[omis.Token]uint64 // count of the other threads, by process
+}
+
+// What tells what an Execution is.
+type What uint8
+
+const (
+	Executed  What = iota + 1 // an execution that measured the values
+	Entered                   // the region was entered, or an event began
+	Left                      // the region was left, or an event ended, that was entered before
+	Abandoned                 // an exception or longjmp has left the region since
+	Cut                       // records are lost: whether the region was left is not known
+	Unmatched                 // the region was left, and the record of its entry does not exist
+)
+
+// Recorder makes executions of records. It pairs entries with exits by their stack pointers, as
+// timers do, and guesses nothing where records are lost. It is for one goroutine.
+type Recorder struct {
+	plan    *Plan
+	solo    bool // one value is measured where an execution ends: each one is an execution
+	threads map[omis.Token]*recordedThread
+	found   []Execution
+	totals  map[omis.Token]uint64 // of COUNT, by process; nil if only threads are measured
+}
+
+type recordedThread struct {
+	process, thread omis.Token
+	counts          map[int]recordedCount
+	pending         map[int]uint64 // values of an execution whose other values follow
+	open            []opened
+	last            int64 // time of the last record
+}
+
+// recordedCount is a count of a thread. The count begins again when the request moves to
+// another placement; base is what was counted before.
+type recordedCount struct{ base, last uint64 }
+
+type opened struct {
+	sp     uint64
+	metric int
+	taken  map[int]uint64 // values at its beginning
+}
+
+// Recorder returns a recorder for the records.
+func (p Records) Recorder() *Recorder {
+	names := make(map[string]bool)
+	for _, m := range p.Metrics {
+		names[m.Name] = true
+	}
+	r := &Recorder{plan: p.Plan, solo: len(names) == 1 && !p.pairs(), threads: make(map[omis.Token]*recordedThread)}
+	if p.Plan.Counts() && p.wants(processLevel) {
+		r.totals = make(map[omis.Token]uint64)
+	}
+	return r
+}
+
+// Lost begins the records after a loss. It returns the ends of the executions that are open.
+func (r *Recorder) Lost() []Execution {
+	r.found = nil
+	for _, t := range r.threads {
+		clear(t.pending)
+		r.cut(t, len(t.open), Cut, t.last)
+	}
+	return r.found
+}
+
+// Seed takes the counts so far. They are no executions.
+func (r *Recorder) Seed(counts []Record) {
+	for i := range counts {
+		r.count(r.of(&counts[i]), &counts[i])
+	}
+}
+
+// Take returns the executions that records complete.
+func (r *Recorder) Take(records []Record) []Execution {
+	r.found = nil
+	for i := range records {
+		rec := &records[i]
+		t := r.of(rec)
+		t.last = rec.Time
+		switch {
+		case rec.Mark == markEnter:
+			r.enter(t, rec, uint64(rec.Value), -1)
+		case rec.Mark == markLeave:
+			r.leave(t, rec, uint64(rec.Value), -1)
+		case rec.Mark == markEnd && len(t.pending) > 0: // else it began before the probe
+			r.emit(t, rec.Time, Executed, -1)
+		case rec.Mark >= markBegin:
+			r.enter(t, rec, 0, rec.Mark-markBegin)
+		case rec.Mark >= markValue && rec.Mark < markValue+len(r.plan.Metrics):
+			r.value(t, rec)
+		}
+	}
+	return r.found
+}
+
+func (r *Recorder) of(rec *Record) *recordedThread {
+	t := r.threads[rec.Thread]
+	if t == nil {
+		r.forget()
+		t = &recordedThread{process: rec.Process, thread: rec.Thread, counts: make(map[int]recordedCount), pending: make(map[int]uint64)}
+		r.threads[rec.Thread] = t
+	}
+	return t
+}
+
+// mostThreads limits the threads of which the recorder keeps what it knows.
+const mostThreads = 10_000
+
+// forget drops half of the threads if there are too many: those whose last record is oldest,
+// most of which have ended. If one of them executes the region again, the count of its process
+// contains it twice.
+func (r *Recorder) forget() {
+	if len(r.threads) < mostThreads {
+		return
+	}
+	times := make([]int64, 0, len(r.threads))
+	for _, t := range r.threads {
+		times = append(times, t.last)
+	}
+	slices.Sort(times)
+	median := times[len(times)/2]
+	maps.DeleteFunc(r.threads, func(_ omis.Token, t *recordedThread) bool { return t.last < median })
+}
+
+// value takes a value of a metric.
+func (r *Recorder) value(t *recordedThread, rec *Record) {
+	metric := rec.Mark - markValue
+	m := r.plan.Metrics[metric]
+	switch {
+	case m.source == fromCounter || m.source == fromEvents && !r.plan.OnRegion():
+		r.count(t, rec)
+	default:
+		t.pending[metric] = uint64(max(rec.Value, 0))
+	}
+	switch {
+	case !r.plan.OnRegion() && m.source == fromEvents:
+		r.emit(t, rec.Time, Executed, metric)
+	case !r.plan.OnRegion():
+		r.leave(t, rec, 0, metric)
+	case r.solo:
+		r.emit(t, rec.Time, Executed, -1)
+	}
+}
+
+func (r *Recorder) count(t *recordedThread, rec *Record) {
+	c := t.counts[rec.Mark-markValue]
+	before, v := c.base+c.last, uint64(max(rec.Value, 0))
+	if v <= c.last {
+		c.base += c.last
+	}
+	c.last = v
+	t.counts[rec.Mark-markValue] = c
+	if r.totals != nil && r.plan.Metrics[rec.Mark-markValue].source == fromCounter {
+		r.totals[t.process] += c.base + c.last - before
+	}
+}
+
+// enter begins an execution. Those that began at the same place of the stack or deeper have
+// been left by an exception. At events without a place, nothing is known about others.
+func (r *Recorder) enter(t *recordedThread, rec *Record, sp uint64, metric int) {
+	n := len(t.open)
+	for n > 0 && sp != 0 && t.open[n-1].sp <= sp {
+		n--
+	}
+	r.cut(t, len(t.open)-n, Abandoned, rec.Time)
+	t.open = append(t.open, opened{sp, metric, maps.Clone(t.pending)})
+	if r.plan.Traced {
+		r.emit(t, rec.Time, Entered, metric)
+	}
+	clear(t.pending)
+}
+
+// leave ends the execution that began at the same place of the stack, or the last one of the
+// metric.
+func (r *Recorder) leave(t *recordedThread, rec *Record, sp uint64, metric int) {
+	n := len(t.open)
+	for n > 0 && (t.open[n-1].sp < sp || t.open[n-1].metric != metric) {
+		n--
+	}
+	what := Unmatched
+	if n > 0 && t.open[n-1].sp == sp {
+		what = Left
+		r.cut(t, len(t.open)-n, Abandoned, rec.Time)
+		maps.Copy(t.pending, t.open[n-1].taken)
+		t.open = t.open[:n-1]
+	}
+	if !r.plan.Traced {
+		what = Executed
+	}
+	r.emit(t, rec.Time, what, metric)
+}
+
+// cut ends the innermost n executions.
+func (r *Recorder) cut(t *recordedThread, n int, what What, at int64) {
+	for range n {
+		last := t.open[len(t.open)-1]
+		t.open = t.open[:len(t.open)-1]
+		if !r.plan.Traced {
+			continue
+		}
+		r.found = append(r.found, Execution{Process: t.process, Thread: t.thread, Time: at, What: what, Metric: last.metric})
+	}
+}
+
+// emit adds an execution with the values so far. Counts go on, other values belong to one
+// execution.
+func (r *Recorder) emit(t *recordedThread, at int64, what What, metric int) {
+	e := Execution{Process: t.process, Thread: t.thread, Time: at, What: what, Metric: metric, Measured: make(map[int]uint64)}
+	for m, c := range t.counts {
+		if metric < 0 || m == metric {
+			e.Measured[m] = c.base + c.last
+		}
+	}
+	maps.Copy(e.Measured, t.pending)
+	clear(t.pending)
+	if r.totals != nil {
+		e.others = maps.Clone(r.totals)
+		e.others[t.process] -= r.counted(t)
+	}
+	r.found = append(r.found, e)
+}
+
+// Values returns the values of an execution as Values would read them: those of the thread,
+// and counts of entities that contain it.
+func (r *Recorder) Values(e *Execution) []Value {
+	rd := &reading{events: make(map[string][]row), gains: make(map[string][]row)}
+	for i, m := range r.plan.Metrics {
+		if m.source == fromCounter {
+			rd.counts = e.counts(i)
+			continue
+		}
+		v, ok := e.Measured[i]
+		if !ok {
+			continue
+		}
+		rows := []row{{process: e.Process, thread: e.Thread, stats: single(v)}}
+		switch {
+		case m.source == fromTimer:
+			rd.timers = rows
+		case m.source == fromCPUTimer:
+			rd.cpu = rows
+		case r.plan.Gains.has(m):
+			rd.gains[m.Name] = rows
+		default:
+			rd.events[m.Name] = rows
+		}
+	}
+	return slices.DeleteFunc(r.plan.values(rd), func(v Value) bool { return v.Instance.level == mir.Thread && v.Instance.Thread == "" })
+}
+
+// counted returns the COUNT of a thread.
+func (r *Recorder) counted(t *recordedThread) uint64 {
+	for m, c := range t.counts {
+		if r.plan.Metrics[m].source == fromCounter {
+			return c.base + c.last
+		}
+	}
+	return 0
+}
+
+// counts returns the rows of a count: of the thread, and of the other threads for an entity that
+// contains them.
+func (e *Execution) counts(metric int) []row {
+	var rows []row
+	if v, ok := e.Measured[metric]; ok {
+		rows = append(rows, row{process: e.Process, thread: e.Thread, stats: single(v)})
+	}
+	for process, n := range e.others {
+		rows = append(rows, row{process: process, stats: single(n)})
+	}
+	return rows
+}
+
+// String returns the word of documents for what happened.
+func (w What) String() string {
+	return [...]string{"", "happen", "enter", "leave", "abandon", "cut", "unmatched"}[w]
+}
+
+// Follow goes on with the plan of a probe that measures more processes.
+func (r *Recorder) Follow(p *Plan) { r.plan = p }
+
+// NamedValue is the value of a metric as documents show it.
+type NamedValue struct{ Metric, Value string }
+
+// Named returns the values of an execution, in the order of the request.
+func (p Records) Named(e *Execution) []NamedValue {
+	var list []NamedValue
+	for i, m := range p.Metrics {
+		if v, ok := e.Measured[i]; ok {
+			s := single(v)
+			list = append(list, NamedValue{m.Name, s.text("", m.unit())})
+		}
+	}
+	return list
+}
+
+// NameOf returns the name of what an execution executes: the region, or the metric whose event
+// it is.
+func (p Records) NameOf(e *Execution) string {
+	if e.Metric >= 0 {
+		return p.Metrics[e.Metric].Name
+	}
+	return p.Region
+}

@@ -1,0 +1,211 @@
+package translate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"mirador/mir"
+	"mirador/omis"
+)
+
+// A plan keeps records if every execution of the region is delivered, or if an event trace is
+// requested (MIR 4). They are in a trace of the monitor: a record for each value that an action
+// has measured, and one where the region is entered and left.
+
+// Marks of the records.
+const (
+	markEnter = 1 + iota // the region is entered; the value is the stack pointer
+	markLeave            // the region is left; the value is the stack pointer
+	markEnd              // the values of an execution are complete
+	markValue = 1 << 10  // plus the index of a metric: its value
+	markBegin = 1 << 20  // plus the index of a metric without region: its event begins
+)
+
+// traceRoom is the number of records that each thread keeps until they are read.
+const traceRoom = 1 << 13
+
+// eachExecution reports whether the request delivers every execution of a region, and not what
+// they add up to.
+func eachExecution(r *mir.InstrRequest) bool {
+	m := r.Measuring
+	return r.Region != nil && m != nil && m.Delivery != nil && *m.Delivery < 0 && !Scheduled(m) && len(m.Functions()) == 0
+}
+
+// Records is what a plan does for its records.
+type Records struct{ *Plan }
+
+// recorded decides which records the plan keeps.
+func (p Records) recorded(r *mir.InstrRequest) (errs Errors) {
+	p.Traced = r.Events > 0
+	p.Recorded = p.Traced || eachExecution(r)
+	if !p.Traced || r.Region != nil {
+		return nil
+	}
+	if len(r.Metrics) == 0 {
+		return Errors{Errorf(CannotBeDone, place(r), "an event trace needs a codeRegion, or a metric that counts or times events, such as SYSCALL_TIME")}
+	}
+	for i, m := range p.Metrics {
+		if !m.onEvents() {
+			errs = append(errs, Errorf(CannotBeDone, r.Metrics[i].Pos, "%s happens at no event that could be traced; add a codeRegion, or leave \"event\" out", m.Name))
+		}
+	}
+	return errs
+}
+
+// createTrace returns the action that creates the trace.
+func (p Records) createTrace() []string {
+	if !p.Recorded {
+		return nil
+	}
+	return []string{fmt.Sprintf("pa_trace_create(%d)", traceRoom)}
+}
+
+// Read returns the request for at most so many records. ReadRecords reads the reply.
+func (p Records) Read(h Handles, most int) string {
+	return fmt.Sprintf(": pa_trace_read([%s],%d)", h.Trace, most)
+}
+
+// Forget returns the request that discards the records.
+func (p Records) Forget(h Handles) string { return ": " + call("pa_trace_reset", h.Trace) }
+
+// measurer finds the metric that an action measures, by the object that it changes.
+type measurer map[omis.Token]int
+
+func (p Records) measurer(h Handles) measurer {
+	of := make(measurer)
+	objects := h.Events
+	if p.OnRegion() {
+		objects = h.Gains
+	}
+	for i, m := range p.Metrics {
+		var object omis.Token
+		switch {
+		case m.source == fromCounter:
+			object = h.Counter
+		case m.source == fromTimer:
+			object = h.Timer
+		case m.source == fromCPUTimer:
+			object = h.CPUTimer
+		case len(objects) > 0:
+			object, objects = objects[0], objects[1:]
+		}
+		if _, known := of[object]; !known && object != "" {
+			of[object] = i
+		}
+	}
+	return of
+}
+
+// pairs reports whether the records of entries and exits must be paired: for an event trace, or
+// because an execution has values of both.
+func (p Records) pairs() bool {
+	return p.Traced || p.Gains.any() && p.Gains.ends == atBeginning && (p.Times() || p.TimesCPU())
+}
+
+// metric returns the metric that an action measures. ok is false for actions that measure
+// nothing yet, such as the start of a timer.
+func (of measurer) metric(action string) (metric int, ok bool) {
+	service, rest, _ := strings.Cut(action, "([")
+	object, _, _ := strings.Cut(rest, "]")
+	metric, ok = of[omis.Token(object)]
+	return metric, ok && service != "pa_timer_start"
+}
+
+// recording adds the actions that record what others at a place measure. The entry is recorded
+// before the timers start, so that they do not measure that.
+func (p Records) recording(h Handles, place Place, actions []string) []string {
+	if h.Trace == "" {
+		return actions
+	}
+	of := p.measurer(h)
+	var before, after []string
+	for _, a := range actions {
+		if strings.HasPrefix(a, "pa_timer_start(") {
+			after = append(after, a)
+			continue
+		}
+		before = append(before, a)
+		if m, ok := of.metric(a); ok {
+			before = append(before, p.note("last", h, markValue+m))
+		}
+	}
+	switch {
+	case p.pairs() && place.Exit:
+		before = append(before, p.note("stack", h, markLeave))
+	case p.pairs():
+		before = append(before, p.note("stack", h, markEnter))
+	case len(of) > 1 && place.Exit == p.left():
+		before = append(before, p.note("add", h, markEnd))
+	}
+	return append(before, after...)
+}
+
+// recordingEvent adds the actions that record an event of a metric without region.
+func (p Records) recordingEvent(h Handles, action string) string {
+	if h.Trace == "" || p.OnRegion() {
+		return action
+	}
+	m, ok := p.measurer(h).metric(action)
+	if ok {
+		return action + " " + p.note("last", h, markValue+m)
+	}
+	object, _, _ := strings.Cut(strings.TrimPrefix(action, "pa_timer_start(["), "]")
+	return p.note("add", h, markBegin+p.measurer(h)[omis.Token(object)]) + " " + action
+}
+
+// note returns an action that appends a record.
+func (p Records) note(service string, h Handles, mark int) string {
+	return fmt.Sprintf("pa_trace_%s([%s],%d)", service, h.Trace, mark)
+}
+
+// left reports whether the plan observes where the region is left.
+func (p Records) left() bool {
+	return slices.ContainsFunc(p.Places, func(p Place) bool { return p.Exit })
+}
+
+// Record is a record of the monitor's trace.
+type Record struct {
+	Process, Thread omis.Token
+	Time            int64 // nanoseconds, by the clock of the monitor
+	Mark            int
+	Value           int64
+}
+
+// ReadRecords reads the reply to Records.Read. lost is the number of records that had no room.
+func ReadRecords(reply omis.Reply) (records []Record, lost int64, err error) {
+	if err := replyError(reply); err != nil {
+		return nil, 0, err
+	}
+	for r, err := range results(reply, 1) {
+		if err != nil {
+			return nil, 0, err
+		}
+		if len(r.Values) != 3 || len(r.Values[2].List)%5 != 0 {
+			return nil, 0, unexpected("pa_trace_read", r)
+		}
+		n, _ := r.Values[0].Int64()
+		lost += n
+		records = slices.Grow(records, len(r.Values[2].List)/5)
+		for l := r.Values[2].List; len(l) > 0; l = l[5:] {
+			mark, _ := l[3].Int64()
+			value, _ := l[4].Int64()
+			records = append(records, Record{l[0].Token(), l[1].Token(), int64(l[2].Nanoseconds()), int(mark), value})
+		}
+	}
+	return records, lost, nil
+}
+
+// Counts reads the reply to Plan.Read as records of the counts so far, one for each thread.
+func (p Records) Counts(reply omis.Reply, h Handles) ([]Record, error) {
+	rd, err := p.reading(reply, h)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(p.Metrics, func(m Metric) bool { return m.source == fromCounter })
+	records := make([]Record, len(rd.counts))
+	for j, r := range rd.counts {
+		records[j] = Record{r.process, r.thread, 0, markValue + i, int64(r.stats.Last)}
+	}
+	return records, nil
+}
