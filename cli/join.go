@@ -5,7 +5,10 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"math"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	gateway "mirador/http"
 	"mirador/mir"
@@ -69,8 +72,26 @@ func join(s settings, log *slog.Logger, j *journal.Journal) (*backend, error) {
 	}
 	b := &backend{monitor: m, runtime: native.New(m.Linux, debugFiles()), tools: newTools(m.Engine, s.lease)}
 	recallEngine(j, m.Engine, log)
-	b.registry = probes.New(probes.Config{Node: s.Node, Site: s.Site, Monitor: applications{b.tools, m}, Runtime: b.runtime, Lacks: b.lacks, Journal: j, Destinations: s.Deliver, Log: log})
+	b.registry = probes.New(probes.Config{
+		Node: s.Node, Site: s.Site, Monitor: applications{b.tools, m}, Runtime: b.runtime, Lacks: b.lacks, Journal: j, Destinations: s.Deliver,
+		Epoch: epoch(m.Linux), Log: log,
+	})
 	return b, nil
+}
+
+// epoch returns what the kernel's monotonic clock showed when the node's clock showed 0. It takes
+// the reading that took least time.
+func epoch(n *linux.Node) (at int64) {
+	least := int64(math.MaxInt64)
+	for range 16 {
+		var t unix.Timespec
+		before := n.Now()
+		_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // this clock exists
+		if took := n.Now() - before; took < least {
+			least, at = took, t.Nano()-before-took/2
+		}
+	}
+	return at
 }
 
 // applications is the monitor in the form that the package probes needs.
@@ -232,6 +253,10 @@ func (b *backend) CountProbes() int { return b.registry.CountProbes() }
 
 func (b *backend) Subscribe(id string, after uint64) (<-chan deliver.Event, func(), error) {
 	return b.registry.Subscribe(id, after)
+}
+
+func (b *backend) Trace(id string) (<-chan probes.TracedBatch, func(), error) {
+	return b.registry.Trace(id)
 }
 
 func (b *backend) Schemas() fs.FS { return schemas.Files() }

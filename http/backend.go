@@ -65,6 +65,9 @@ type Backend interface {
 	// called or the probe is removed.
 	Subscribe(id string, after uint64) (documents <-chan deliver.Event, cancel func(), err error)
 
+	// Trace sends the events of a probe's trace until cancel is called or the probe ends.
+	Trace(id string) (batches <-chan probes.TracedBatch, cancel func(), err error)
+
 	// OMISRole returns the role that a request requires according to the table of services:
 	// Read for a request that cannot be parsed, whose reply contains the error.
 	OMISRole(request string) Role

@@ -47,6 +47,7 @@ type scripted struct {
 	forked    map[int][]int
 	followed  []string
 	streams   map[string]chan deliver.Event
+	traced    chan probes.TracedBatch
 	replies   chan StreamedReply
 	owners    map[int]int // uids by pid; nil: ask the kernel
 	after     uint64      // the event id after which the last stream began
@@ -146,6 +147,10 @@ func (s *scripted) Subscribe(id string, after uint64) (<-chan deliver.Event, fun
 		return nil, nil, translate.Errorf(translate.Conflict, mir.Position{}, "%s delivers nothing", id)
 	}
 	return c, func() {}, nil
+}
+
+func (s *scripted) Trace(string) (<-chan probes.TracedBatch, func(), error) {
+	return s.traced, func() {}, nil
 }
 
 func (s *scripted) OMISRole(string) Role { return s.omisRole }

@@ -86,16 +86,21 @@ func (h *probeHandlers) streamProbe(x *exchange) error {
 	})
 }
 
+// touches reports whether a caller may observe the application of a probe.
+func (h *probeHandlers) touches(who *Caller, p Probe) bool {
+	if who.All {
+		return true
+	}
+	apps := h.backend.Apps()
+	i := slices.IndexFunc(apps, func(a App) bool { return a.Name == p.App })
+	return i < 0 || h.mayTouch(who, &apps[i]) // measurements of a released application are older than its release
+}
+
 // stillTouches returns an error if the caller may no longer observe the application, because
 // one of its processes has executed a set-user-ID program since the stream began. It also
 // writes an event with the reason, which is the last one of the stream.
 func (h *probeHandlers) stillTouches(x *exchange, p Probe) error {
-	if x.caller.All {
-		return nil
-	}
-	apps := h.backend.Apps()
-	i := slices.IndexFunc(apps, func(a App) bool { return a.Name == p.App })
-	if i < 0 || h.mayTouch(x.caller, &apps[i]) { // measurements of a released application are older than its release
+	if h.touches(x.caller, p) {
 		return nil
 	}
 	const why = "a process of the application belongs to another user now; the stream ends here"

@@ -43,6 +43,8 @@ func Routes() []Route {
 			Doc: "one probe"},
 		{Method: http.MethodGet, Pattern: "/probes/{id}/stream", Role: Read, handle: (*Server).streamProbe,
 			Doc: "a probe's measurement documents as server-sent events; goes on after the event of Last-Event-ID (or ?after=ID); an event \"lost\" has the number of documents that were missed"},
+		{Method: http.MethodGet, Pattern: "/probes/{id}/trace", Role: Read, handle: (*Server).traceProbe,
+			Doc: "a probe's event trace as JSON for Perfetto and chrome://tracing, from now on, after the events that the monitor still has; ends after ?for=10s, with the probe or with the connection"},
 
 		{Method: http.MethodPost, Pattern: "/omis", Role: Read, handle: (*Server).postOMIS,
 			Doc: "an OMIS request (?tool=NAME, ?flags=SUM as in OMIS 7.1.1); the reply as XML (/schemas/omis.xsd), or as text/plain in OMIS notation"},

@@ -41,7 +41,7 @@ func streamEvents[T any](ending <-chan struct{}, x *exchange, e events[T]) error
 	}
 	tick := time.NewTicker(keepAlive)
 	defer tick.Stop()
-	var text, out bytes.Buffer
+	var out bytes.Buffer
 	for {
 		out.Reset()
 		select {
@@ -49,14 +49,9 @@ func streamEvents[T any](ending <-chan struct{}, x *exchange, e events[T]) error
 			if !more {
 				return nil
 			}
-			text.Reset()
-			if err := e.print(&text, item); err != nil {
+			if err := e.frame(&out, item); err != nil {
 				return err
 			}
-			if e.lost != nil {
-				frameLoss(&out, e.lost(item))
-			}
-			frameEvent(&out, e.name, e.id(item), text.Bytes())
 		case <-tick.C:
 			out.WriteString(": still here\n\n")
 		case <-x.r.Context().Done():
@@ -68,6 +63,34 @@ func streamEvents[T any](ending <-chan struct{}, x *exchange, e events[T]) error
 			return nil
 		}
 	}
+}
+
+// mostTogether is about the number of bytes that are sent at once.
+const mostTogether = 64 << 10
+
+// frame writes an event, and others that wait already. The next call finds out that the source
+// has ended.
+func (e *events[T]) frame(out *bytes.Buffer, item T) error {
+	var text bytes.Buffer
+	for more := true; more; {
+		text.Reset()
+		if err := e.print(&text, item); err != nil {
+			return err
+		}
+		if e.lost != nil {
+			frameLoss(out, e.lost(item))
+		}
+		frameEvent(out, e.name, e.id(item), text.Bytes())
+		if out.Len() >= mostTogether {
+			return nil
+		}
+		select {
+		case item, more = <-e.source:
+		default:
+			more = false
+		}
+	}
+	return nil
 }
 
 // frameLoss writes the event for events that were missed. It has no id: a reader that

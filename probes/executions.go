@@ -26,13 +26,17 @@ type recording struct {
 	names    map[omis.Token]Traced // of threads
 }
 
-// mostRecords is the number of records that are read at a time.
-const mostRecords = 1 << 12
+// mostRecords is the number of records that are read at a time. A destination has room for as
+// many documents.
+const mostRecords = 1 << 9
+
+// mostStreamed is the number of documents that wait for a slow reader of the stream.
+const mostStreamed = 1 << 13
 
 // The pauses between two readings. A reading is followed by a pause of at least three times its
 // duration, so that no probe takes more than a quarter of a processor.
 const (
-	shortestPause = 10 * time.Millisecond
+	shortestPause = 2 * time.Millisecond
 	longestPause  = 100 * time.Millisecond
 	pauseFactor   = 3
 )
@@ -202,22 +206,43 @@ func (r *recording) follow(plan *translate.Plan) {
 	r.recorder.Follow(plan)
 }
 
-// resume continues the records of a former gateway, which are lost, at the present counts. The
-// probe is not active yet.
-func (p *Probe) resume(ctx context.Context) {
+// isRecorded reports whether the probe keeps records.
+func (p *Probe) isRecorded() bool {
 	_, w := p.now()
-	if w.recording == nil {
+	return w.recording != nil
+}
+
+// resume activates a probe of a former gateway whose records are lost with that gateway. The
+// former programs write to the former trace, so other programs replace them. That happens after the
+// former ones are removed, because both would count the executions.
+func (p *Probe) resume(ctx context.Context) {
+	p.app.op.Lock()
+	defer p.app.op.Unlock()
+	_, w := p.now()
+	if w == nil || !p.isArmed() {
 		return
 	}
-	if p.armed {
-		w.recording.lost = mir.UnknownLoss
+	w.recording.lost = mir.UnknownLoss
+	for _, err := range p.app.start(ctx, []*Probe{p}) {
+		p.complain(ctx, "a probe of a former gateway does not come back", err)
 	}
-	if !w.plan.Counts() {
+	if err := p.app.writeDown(); err != nil {
+		p.complain(ctx, "cannot write to the journal", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.notice = "the gateway was killed: executions until it was started again are not delivered, and those at the moment of its start may not be counted"
+}
+
+// seed reads the counts that the records continue.
+func (p *Probe) seed(ctx context.Context) {
+	_, w := p.now()
+	if w.read == "" {
 		return
 	}
 	reply, err := p.app.tool.request(ctx, w.read)
 	var counts []translate.Record
-	if err == nil {
+	if err == nil && w.plan.Counts() {
 		counts, err = w.records().Counts(reply, w.handles)
 	}
 	if err != nil {
@@ -231,7 +256,7 @@ func (p *Probe) resume(ctx context.Context) {
 func each(w *installed) bool { return w.recording != nil && pace(w.times) < 0 }
 
 // mostDrained limits the readings of the last records.
-const mostDrained = 64
+const mostDrained = 1 << 10
 
 // drain reads the last records of a probe that stops measuring.
 func (p *Probe) drain(ctx context.Context, w *installed) {
@@ -243,5 +268,6 @@ func (p *Probe) drain(ctx context.Context, w *installed) {
 		if !l.read(ctx) {
 			return
 		}
+		time.Sleep(shortestPause) // destinations have limited room
 	}
 }

@@ -26,6 +26,8 @@ type Registry struct {
 
 	restoring atomic.Bool // Restore is running
 
+	delayed []func() // what Restore does at its end
+
 	relieving sync.WaitGroup // probes that are being deactivated because they exceeded their budgets
 
 	mu     sync.Mutex

@@ -35,6 +35,10 @@ func (r *Registry) Restore(ctx context.Context) error {
 		}
 	}
 	r.settle()
+	for _, resume := range r.delayed {
+		resume()
+	}
+	r.delayed = nil
 	return r.sweepSamples()
 }
 
@@ -193,10 +197,14 @@ func (a *App) restoreProbe(ctx context.Context, rec probeRecord, lost error) {
 		p.armed = rec.State == Active
 		plan, refused := a.plan(ctx, &p.request)
 		if err = a.settle(ctx, p, plan, refused); err == nil {
-			p.resume(ctx)
 			since := p.recallSamples()
 			if p.armed {
 				defer p.missed(since)
+			}
+			if p.isRecorded() {
+				p.seed(ctx)
+				a.registry.delayed = append(a.registry.delayed, func() { p.resume(ctx) })
+				break
 			}
 			for _, failed := range a.start(ctx, []*Probe{p}) {
 				err = failed

@@ -20,7 +20,7 @@ func (p *Probe) startSchedule(w *installed) {
 	measure, send := interval(w.times), pace(w.times)
 	p.direct(w)
 	if each(w) {
-		p.outlet.SetRoom(2 * mostRecords)
+		p.outlet.SetRoom(mostStreamed)
 	}
 	if !translate.Scheduled(w.times) && w.budget == 0 && w.recording == nil && send >= 0 {
 		if send > 0 {

@@ -54,6 +54,7 @@ func Instrument(r *mir.InstrRequest, t *Targets) (*Plan, error) {
 	errs = append(errs, wrong...)
 	p.entities, p.scopes = found, scopes(found, t)
 	errs = append(errs, p.Gains.setGroup(found)...)
+	errs = append(errs, Records{p}.checkGroup(r)...)
 	for i := range found {
 		errs = append(errs, p.measurable(&found[i])...)
 	}

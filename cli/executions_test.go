@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+var executionLine = regexp.MustCompile(`number="(\d+)" lost="(\d+)"\?><measurement value="(\d+)"(?: xmlns:gateway="urn:mirador:gateway" gateway:lost="(\d+|unknown)")?/>`)
+
+// TestExecutionsThroughKills kills gateways that deliver every execution of a function to a file.
+// The file has each execution, in their order, or says that some are lost.
+func TestExecutionsThroughKills(t *testing.T) {
+	s := startServe(t, 0, "--deliver", "file:///")
+	c := startTally(t)
+	s.must(t, "", "attach", strconv.Itoa(c.PID))
+	path := filepath.Join(s.dir, "executions")
+	s.mir(t, "tally", `<instrreq activated="true" flush="true"><codeRegion from="tally:nap"/><metric name="COUNT"/><measuring delivery="-1" destination="file://`+path+`"/><process id="p_1"/></instrreq>`)
+	const kills, naps = 5, 200
+	arrives := func(count int) {
+		eventually(t, fmt.Sprintf("execution %d is in the file", count), func() bool {
+			text, err := os.ReadFile(path)
+			return err == nil && strings.Contains(string(text), fmt.Sprintf("value=%q", strconv.Itoa(count)))
+		})
+	}
+	for round := range kills {
+		for range naps {
+			c.says("nap 0")
+		}
+		if round%2 == 0 {
+			arrives((round + 1) * naps)
+		}
+		s.kill(t)
+		s.await(t, s.begin(t))
+	}
+	c.says("nap 0")
+	const total = kills*naps + 1
+	if counted := s.value(t, "probe-1").Value; counted != strconv.Itoa(total) {
+		t.Errorf("%s of %d executions are counted", counted, total)
+	}
+	s.must(t, "", "probe", "rm", "probe-1")
+	arrives(total)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkExecutions(t, string(text))
+	s.must(t, "", "release", "tally")
+}
+
+// checkExecutions checks that no number of a document is missing, and that executions are missing
+// only where the next document says so.
+func checkExecutions(t *testing.T, text string) {
+	t.Helper()
+	number, count, unknown := 0, 0, 0
+	for _, m := range executionLine.FindAllStringSubmatch(text, -1) {
+		n, _ := strconv.Atoi(m[1]) // digits, like the others
+		documents, _ := strconv.Atoi(m[2])
+		value, _ := strconv.Atoi(m[3])
+		lost, _ := strconv.Atoi(m[4])
+		if n <= number {
+			continue // delivered again
+		}
+		if m[4] == "unknown" {
+			unknown++
+		}
+		if n != number+documents+1 || value <= count || m[4] != "unknown" && value != count+documents+lost+1 {
+			t.Fatalf("document %d with the count %d follows %d with %d; %d documents and %q executions are lost", n, value, number, count, documents, m[4])
+		}
+		number, count = n, value
+	}
+	t.Logf("%d documents of %d executions, %d losses of unknown size", number, count, unknown)
+	if number < 100 || unknown == 0 {
+		t.Errorf("%d documents, %d losses of unknown size", number, unknown)
+	}
+}
+
+// TestTraceOfTarget checks a trace against a program that takes the times of its calls itself.
+func TestTraceOfTarget(t *testing.T) {
+	s := startServe(t, 0)
+	c := startTally(t)
+	s.must(t, "", "attach", strconv.Itoa(c.PID))
+	s.mir(t, "tally", `<instrreq activated="true" flush="true"><codeRegion from="tally:nap"/><metric name="COUNT"/><metric name="WC_TIME"/><event/></instrreq>`)
+	began := monotonicNow()
+	const naps, ms = 5, 5
+	var took []int // nanoseconds
+	for range naps {
+		took = append(took, c.says("nap "+strconv.Itoa(ms)))
+	}
+	_, text := s.request(t, "GET", "/probes/probe-1/trace?for=1s", "")
+	var all []struct {
+		Ph       string
+		Ts       float64
+		PID, TID int
+		Args     map[string]any
+	}
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		t.Fatal(err, text)
+	}
+	var begins []int64
+	left := 0
+	for _, e := range all {
+		at := int64(e.Ts * 1e3)
+		switch e.Ph {
+		case "B":
+			begins = append(begins, at)
+			if at < began || at > monotonicNow() || e.PID != c.PID || e.TID != c.PID || e.Args["COUNT"] != float64(len(begins)) {
+				t.Errorf("after %d ns: %+v", began, e)
+			}
+		case "E":
+			lasted, _ := e.Args["WC_TIME"].(float64)
+			if d := at - begins[left]; d < ms*1e6 || d > int64(took[left]) || lasted < ms || lasted > float64(took[left])/1e6 {
+				t.Errorf("a call of %d ns took %d ns by the trace, %v ms by the timer", took[left], d, lasted)
+			}
+			left++
+		case "i":
+			t.Errorf("an instant: %+v", e)
+		}
+	}
+	if len(begins) != naps || left != naps {
+		t.Errorf("%d calls: %d are entered, %d are left: %s", naps, len(begins), left, text)
+	}
+	s.must(t, "", "release", "tally")
+}
+
+// monotonicNow reads the kernel's monotonic clock.
+func monotonicNow() int64 {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // this clock exists
+	return ts.Nano()
+}
