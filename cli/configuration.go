@@ -139,6 +139,9 @@ func settingValues(flag *pflag.Flag, value any) (list []string, err error) {
 	case string:
 		return []string{v}, nil
 	case json.Number:
+		if flag.Value.Type() == "string" || isList(flag) {
+			return nil, errors.New("a string was expected")
+		}
 		return []string{v.String()}, nil
 	case bool:
 		return []string{fmt.Sprint(v)}, nil

@@ -94,18 +94,19 @@ func TestPrecedence(t *testing.T) {
 // TestWrongConfiguration checks that an error says where it is.
 func TestWrongConfiguration(t *testing.T) {
 	for text, want := range map[string]string{
-		"{\n\n \"nod\": \"x\"}":              `config.json, line 3: there is no setting "nod"`,
-		"{\n\"config\": \"x\"}":              `line 2: there is no setting "config"`,
-		"{\"node\":\n1,\n\"node\": \"x\"}":   `line 3: "node" is there twice`,
-		"{\n\"rate\": \"many\"}":             `line 2: "many" cannot be the value of rate`,
-		"{\n\"rate\": null}":                 `line 2: "rate": a string, a number or a list`,
-		"{\n\"node\": [\"a\"]}":              `line 2: "node": a single value was expected`,
-		"{\n\"deliver\": [1]}":               `line 2: "deliver": a list of strings was expected`,
-		"[]":                                 "line 1: a JSON object was expected",
-		"{\"node\": \"x\"\n":                 "the end of the object was expected",
-		"{\"node\": \"x\"}\n{}":              "the end of the object was expected",
-		"{\"node\": \"x\",\n\"site\" \"y\"}": "line 2",
-		`{"rate": -1}`:                       "--rate -1",
+		"{\n\n \"nod\": \"x\"}":                `config.json, line 3: there is no setting "nod"`,
+		"{\n\"config\": \"x\"}":                `line 2: there is no setting "config"`,
+		"{\"node\":\n\"y\",\n\"node\": \"x\"}": `line 3: "node" is there twice`,
+		"{\n\"node\": 1}":                      `line 2: "node": a string was expected`,
+		"{\n\"rate\": \"many\"}":               `line 2: "many" cannot be the value of rate`,
+		"{\n\"rate\": null}":                   `line 2: "rate": a string, a number or a list`,
+		"{\n\"node\": [\"a\"]}":                `line 2: "node": a single value was expected`,
+		"{\n\"deliver\": [1]}":                 `line 2: "deliver": a list of strings was expected`,
+		"[]":                                   "line 1: a JSON object was expected",
+		"{\"node\": \"x\"\n":                   "the end of the object was expected",
+		"{\"node\": \"x\"}\n{}":                "the end of the object was expected",
+		"{\"node\": \"x\",\n\"site\" \"y\"}":   "line 2",
+		`{"rate": -1}`:                         "--rate -1",
 	} {
 		if _, _, err := settingsOf(t, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want %s", text, err, want)

@@ -89,8 +89,8 @@ func (c *clock) stop(a *alarm) {
 		c.rouse()
 	}
 	c.mu.Unlock()
-	c.busy.Lock() // until a delivery that has begun is done
-	c.busy.Unlock()
+	c.busy.Lock() // waits until a delivery that has begun is done
+	defer c.busy.Unlock()
 }
 
 // run delivers until there are no alarms.

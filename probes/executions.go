@@ -21,7 +21,6 @@ import (
 type recording struct {
 	mu       sync.Mutex
 	recorder *translate.Recorder
-	seeded   bool                  // the recorder knows the counts that the records continue
 	lost     int64                 // records lost since the last document; mir.UnknownLoss
 	names    map[omis.Token]Traced // of threads
 }

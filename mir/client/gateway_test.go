@@ -101,7 +101,7 @@ func (s *served) listen() error {
 	}, backend{registry: s.registry})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(ctx, time.Second, l.(net.Listener)) }()
+	go func() { ended <- server.Serve(ctx, time.Second, l) }()
 	s.stop = func() error {
 		cancel()
 		return <-ended
