@@ -24,13 +24,15 @@ func TestRegionInIntervals(t *testing.T) {
 		h := newHarness(t)
 		p := h.node.Add(1, []string{"mmul"}, 1)
 		a := h.attach("", 1)
-		h.want(a, `<instrreq activated="true" flush="true"><codeRegion from="f.1a2b"/><metric name="COUNT"/>
+		h.want(a, `<instrreq flush="true"><codeRegion from="f.1a2b"/><metric name="COUNT"/>
 			<measuring interval="1000" delivery="-1"><aggregate function="MAXIMUM"/><aggregate function="SUM"/></measuring><process id="p_1"/></instrreq>`, `<probe id="probe-1"/>`)
 		documents, cancel, err := h.registry.Subscribe("probe-1", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer cancel()
+		// The first value is measured at the activation.
+		h.want(a, `<ctrlreq action="ACTIVATE"><probe id="probe-1"/></ctrlreq>`, `<probe id="probe-1"/>`)
 		for _, want := range []string{
 			`<measurement><measurement processId="p_1" value="0"/><measurement value="0"/></measurement>`, // at once
 			`<measurement><measurement processId="p_1" value="2"/><measurement value="2"/></measurement>`,
