@@ -34,7 +34,7 @@ static void begin(void) { wall -= now(CLOCK_MONOTONIC), cpu -= now(CLOCK_THREAD_
 static void end(void) { cpu += now(CLOCK_THREAD_CPUTIME_ID), wall += now(CLOCK_MONOTONIC); }
 
 // tcp connects two TCP sockets.
-static void tcp(int fds[2], int timed) {
+static void tcp(int fds[2], int timed, int timedEnd) {
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t size = sizeof a;
 	int l = socket(AF_INET, SOCK_STREAM, 0);
@@ -47,14 +47,18 @@ static void tcp(int fds[2], int timed) {
 	if (timed)
 		end();
 	check(fds[0] < 0, "accept");
+	if (timedEnd)
+		begin();
 	close(l);
+	if (timedEnd)
+		end();
 }
 
 // connections makes n connections, and ends them.
 static void connections(int n, int timed, int timedEnd) {
 	for (int i = 0; i < n; i++) {
 		int fds[2];
-		tcp(fds, timed);
+		tcp(fds, timed, timedEnd);
 		if (timedEnd)
 			begin();
 		shutdown(fds[0], SHUT_RDWR), close(fds[0]), close(fds[1]);
@@ -89,7 +93,7 @@ int main(void) {
 	int ends[4][2], full[2]; // the end to read and the end to write
 	const char *kinds[] = {"tcp", "unix", "pipe", "file"};
 	FILE *file = tmpfile(), *same;
-	tcp(ends[0], 0);
+	tcp(ends[0], 0, 0);
 	check(socketpair(AF_UNIX, SOCK_STREAM, 0, ends[1]), "socketpair");
 	check(pipe(ends[2]), "pipe");
 	check(!file, "tmpfile");

@@ -94,7 +94,9 @@ func inlineCosts(t *testing.T, k *Costs, kind string) error {
 		return fmt.Errorf("inline, %s: where only some are timed %+v, where all are %+v", kind, some, ordered)
 	}
 	bias := fast.Bias(known(t, k, inline.Name, "return"))
-	if fast.Time > 100 || ordered.Time > 300 || ordered.Time < fast.Time || ordered.After <= 0 || bias < 0 || bias > 3*fast.Time {
+	// A processor may execute a read of the fast clock before the instructions in front of it,
+	// so the bias may be negative: -14 ns where a read takes 3 ns.
+	if fast.Time > 100 || ordered.Time > 300 || ordered.Time < fast.Time || ordered.After <= 0 || math.Abs(bias) > 100 {
 		return fmt.Errorf("inline, %s: by the fast clock %+v, by the ordered one %+v", kind, fast, ordered)
 	}
 	return nil
@@ -285,14 +287,24 @@ func untruths(t *testing.T, c Config, all map[string]*tries) (wrong []string) {
 }
 
 // TestFiguresAreKept checks that figures are stored, and used only for the same machine,
-// kernel and program.
+// kernel and program. It tries several times, because the rough figures of a busy machine are
+// not stored.
 func TestFiguresAreKept(t *testing.T) {
 	c := machine(t)
-	k := New(c)
-	if err := k.Try(kernel.Name); err != nil {
-		t.Fatal(err)
+	var want program.Cost
+	for try := 1; ; try++ {
+		k := New(c)
+		if err := k.Try(kernel.Name); err != nil {
+			t.Fatal(err)
+		}
+		want = known(t, k, kernel.Name, kernel.Stepped)
+		if _, err := os.Stat(c.File); err == nil {
+			break
+		}
+		if try == 30 {
+			t.Fatalf("nothing was stored in %d tries; the last figure is %+v", try, want)
+		}
 	}
-	want := known(t, k, kernel.Name, kernel.Stepped)
 	again := New(Config{File: c.File}) // without a node to calibrate
 	again.Calibrate(kernel.Name)
 	if got := known(t, again, kernel.Name, kernel.Stepped); got != want {
