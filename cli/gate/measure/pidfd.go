@@ -65,12 +65,14 @@ func (w *watched) wait(ctx context.Context) error {
 	}
 }
 
+// hasEnded asks the kernel: the goroutine that awaits the end may not have run yet.
 func (w *watched) hasEnded() bool {
 	select {
 	case <-w.ended:
 		return true
 	default:
-		return false
+		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(w.fd), Events: unix.POLLIN}}, 0)
+		return n > 0
 	}
 }
 
