@@ -72,6 +72,7 @@ func (a *App) create(ctx context.Context, r *mir.InstrRequest, o Options, reques
 			return nil, errors.Join(err, a.writeDown())
 		}
 	}
+	p.renew() // the flush may have taken longer than the lease
 	d := p.document(r.Extended())
 	if r.Extended() && len(earlier) > 0 {
 		d.Notice = earlier.Error()
