@@ -77,7 +77,7 @@ func TestCallsInRegion(t *testing.T) {
 				t.Errorf("%+v, want %+v", got, want)
 			}
 			gain(t, r, "gain 1 1 40 2 0")
-			if got, want := exact(r, 1), (total{4, 61, 44, 584, 9, 44, 0}); got != want {
+			if got, want := exact(r, 1), (total{4, 61, 46, 586, 9, 46, 0}); got != want {
 				t.Errorf("%+v, want %+v", got, want)
 			}
 			buckets := r.Ask(": pa_timer_histogram([pa_t_1],2)")[1][0].Values[1].List[3].List

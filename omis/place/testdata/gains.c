@@ -38,14 +38,25 @@ struct job {
 	struct counts inside, outside;
 };
 
+/* nap sleeps until the kernel has counted a wait: the time of a short sleep may be over before the thread waits. It
+   makes two system calls, and two more for each sleep that did not wait. */
+static void nap(long *waits) {
+	struct timespec t = {0, 1000000};
+	long before = *waits;
+	while (*waits == before) {
+		syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &t, 0);
+		*waits = now().waits;
+	}
+}
+
 /* gain makes system calls, naps and touches pages; it makes two more system calls to ask for the numbers inside. */
 __attribute__((noinline, noclone)) void gain(struct job *j, char *fresh) {
 	struct counts begin = now();
-	struct timespec t = {0, 100000};
+	long waits = begin.waits;
 	for (long i = 0; i < j->calls; i++)
 		syscall(SYS_getppid);
 	for (long i = 0; i < j->naps; i++)
-		syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &t, 0);
+		nap(&waits);
 	for (long i = 0; i < j->pages; i++)
 		fresh[i * page] = 1;
 	for (long i = 0; i < j->writes; i++)
