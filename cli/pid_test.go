@@ -122,10 +122,9 @@ func startTallyAs(t *testing.T, cmd *exec.Cmd) tally {
 func startTallyWithPid(t *testing.T, program string, pid int) tally {
 	t.Helper()
 	for range 1000 {
-		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", fmt.Append(nil, pid-1), 0); err != nil {
-			t.Fatal(err)
-		}
+		restore := subject.Next(t, pid)
 		c := startTallyAs(t, exec.Command(program))
+		restore()
 		if c.PID == pid {
 			return c
 		}

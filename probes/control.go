@@ -19,9 +19,7 @@ func (a *App) control(ctx context.Context, r *mir.ControlRequest, o Options) (mi
 	if err := consistent(r); err != nil {
 		return nil, err
 	}
-	for _, p := range found {
-		p.renew()
-	}
+	renew(found)
 	switch {
 	case o.Explain:
 		return explainControl(r, found)
@@ -33,6 +31,7 @@ func (a *App) control(ctx context.Context, r *mir.ControlRequest, o Options) (mi
 	if found, err = a.find(r.Probes); err != nil { // again: until now another request could change them
 		return nil, err
 	}
+	defer func() { renew(found) }() // it may take longer than a lease
 	if r.Flush {
 		a.flush(ctx, nil, nil) // errors of this request's probes are reported below
 		if err := a.writeDown(); err != nil {
@@ -47,6 +46,12 @@ func (a *App) control(ctx context.Context, r *mir.ControlRequest, o Options) (mi
 		return nil, err
 	}
 	return done, nil
+}
+
+func renew(probes []addressed) {
+	for _, p := range probes {
+		p.renew()
+	}
 }
 
 // consistent refuses a new definition together with VALUE, which changes nothing, or REMOVE.

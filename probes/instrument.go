@@ -72,8 +72,8 @@ func (a *App) create(ctx context.Context, r *mir.InstrRequest, o Options, reques
 			return nil, errors.Join(err, a.writeDown())
 		}
 	}
-	p.renew() // the flush may have taken longer than the lease
 	d := p.document(r.Extended())
+	p.renew() // the flush, or measuring what probes cost, may have taken longer than the lease
 	if r.Extended() && len(earlier) > 0 {
 		d.Notice = earlier.Error()
 	}

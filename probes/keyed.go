@@ -87,8 +87,9 @@ func (o *keys) execute(r *mir.InstrRequest, request *keyed, create func() (*mir.
 		if err != nil {
 			return &mir.Probe{ID: first.Probe}, nil // it has been removed
 		}
+		d := p.document(r.Extended())
 		p.renew()
-		return p.document(r.Extended()), nil
+		return d, nil
 	}
 	doc, err := create()
 	if err != nil {

@@ -199,11 +199,12 @@ func (r *Registry) CountProbes() int {
 	return len(r.probes)
 }
 
-// Probe finds a probe by its id.
+// Probe finds a probe by its id, which is a use of it: its lease counts from now on.
 func (r *Registry) Probe(id string) (*Probe, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p := r.probes[id]; p != nil {
+		p.renew()
 		return p, nil
 	}
 	return nil, failf(NotFound, "no probe %s", id)

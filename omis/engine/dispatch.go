@@ -239,7 +239,7 @@ func (p *point) occurred(hit *node.Hit) {
 		p.occ.Now = p.node.clock
 	}
 	if hit.TID != 0 && p.key.kind != node.EventProcTerminated {
-		p.occ.Thread = p.e.reg.thread(p.proc, hit.TID).token
+		p.occ.Thread = p.e.reg.threadOfLife(p.proc, hit.TID, hit.Life).token
 	}
 	p.occ.Params = p.params(hit)
 }
@@ -257,7 +257,7 @@ func (p *point) params(hit *node.Hit) []omis.Value {
 		if hit.ChildProc != 0 {
 			return nil
 		}
-		p.room[0] = omis.TokenValue(p.e.reg.thread(p.proc, hit.Child).token)
+		p.room[0] = omis.TokenValue(p.e.reg.threadOfLife(p.proc, hit.Child, hit.ChildLife).token)
 		return p.room[:1]
 	case node.EventSignal:
 		p.room[0] = omis.Int(int64(hit.Signal))
@@ -286,7 +286,7 @@ func (p *point) ends() bool {
 func (p *point) enqueue(hit *node.Hit, waiting []*csr) {
 	occ, who := p.occ, p.who
 	occ.Params, occ.CPU = slices.Clone(occ.Params), who.cpuTime
-	tid, child, newProc := hit.TID, hit.Child, hit.ChildProc
+	tid, life, child, newProc := hit.TID, hit.Life, hit.Child, hit.ChildProc
 	release := hit.Hold()
 	task := func() {
 		defer release()
@@ -294,7 +294,7 @@ func (p *point) enqueue(hit *node.Hit, waiting []*csr) {
 		for _, c := range waiting {
 			c.trigger(&occ, occ.Place(c.event.service.Object), nil)
 		}
-		p.ended(tid)
+		p.ended(tid, life)
 	}
 	if !p.proc.queue.push(task, p.ends()) {
 		release()
@@ -322,12 +322,12 @@ func (p *point) complete(occ *service.Occurrence, child, newProc int) {
 }
 
 // ended makes the tokens of an object unknown that has ended, after the lists were executed.
-func (p *point) ended(tid int) {
+func (p *point) ended(tid int, life uint64) {
 	switch {
 	case p.key.isEnd():
 		p.e.processEnded(p.proc)
 	case p.key.kind == node.EventThreadTerminated:
-		p.e.reg.dropThread(p.e.reg.thread(p.proc, tid))
+		p.e.reg.endThread(p.proc, tid, life)
 	}
 }
 

@@ -98,6 +98,7 @@ type thread struct {
 	ident
 	proc *process
 	tid  int
+	life atomic.Uint64 // see node.Hit
 }
 
 // item is an object of a class of an extension.

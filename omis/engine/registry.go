@@ -128,17 +128,28 @@ func (r *registry) which(picked func(*process) bool) []*process {
 	return list
 }
 
-// thread returns the object of a thread, and makes it if necessary. Each hit calls it.
-func (r *registry) thread(p *process, tid int) *thread {
+// thread returns the object of a thread, and makes it if necessary.
+func (r *registry) thread(p *process, tid int) *thread { return r.threadOfLife(p, tid, 0) }
+
+// threadOfLife returns the object of a thread, and makes it if necessary. The thread that had the number in
+// another life has ended, unless life is 0. Each hit calls it.
+func (r *registry) threadOfLife(p *process, tid int, life uint64) *thread {
 	r.mu.RLock()
 	t := p.threads[tid]
 	r.mu.RUnlock()
-	if t != nil {
+	if t != nil && (life == 0 || t.life.Load() == life) {
 		return t
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.threadLocked(p, tid)
+	if t := p.threads[tid]; t != nil && life != 0 && t.life.Load() != 0 && t.life.Load() != life {
+		r.dropThreadLocked(t)
+	}
+	t = r.threadLocked(p, tid)
+	if life != 0 {
+		t.life.Store(life)
+	}
+	return t
 }
 
 func (r *registry) threadLocked(p *process, tid int) *thread {
@@ -198,10 +209,13 @@ func (r *registry) keepThreads(p *process, tids []int) {
 	}
 }
 
-func (r *registry) dropThread(t *thread) {
+// endThread makes the token of a thread unknown, unless another thread has its number by now.
+func (r *registry) endThread(p *process, tid int, life uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.dropThreadLocked(t)
+	if t := p.threads[tid]; t != nil && (life == 0 || t.life.Load() == life) {
+		r.dropThreadLocked(t)
+	}
 }
 
 func (r *registry) dropThreadLocked(t *thread) {

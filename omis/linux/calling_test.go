@@ -66,6 +66,9 @@ func TestCallInSystemCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the function is called when the thread is continued", func() bool { return called() == want })
+	for _, tid := range waiting {
+		awaitState(t, tid, "S") // a futex that changes before it waits again is EAGAIN
+	}
 	g.Begin()
 	if got := g.Line(); got != "read ok, poll ok, epoll ok, futex ok, sleep ok" {
 		t.Error(got)

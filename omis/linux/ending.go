@@ -161,7 +161,7 @@ func (e *ending) tell() {
 	e.stop()
 	e.stop = nil
 	t, n := e.last, e.o.node
-	h := &node.Hit{Proc: e.o.proc, TID: t.tid, Time: n.Now(), Held: node.HeldByPtrace, Now: n.Now}
+	h := &node.Hit{Proc: e.o.proc, TID: t.tid, Life: t.life, Time: n.Now(), Held: node.HeldByPtrace, Now: n.Now}
 	e.holds++
 	h.Hold = func() (release func()) {
 		e.holds++

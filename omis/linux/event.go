@@ -160,6 +160,7 @@ func (tr *tracer) forget(t *thread) {
 	delete(tr.threads, t.tid)
 	t.stop = running
 	t.injection = nil
+	tr.o.lives.end(t.tid)
 	tr.o.meeting.lost(t)
 	tr.o.ending.forget(t)
 	tr.o.steps.endOver(t)

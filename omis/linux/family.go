@@ -50,12 +50,12 @@ func (f *family) happened(t *thread, event int) {
 // tellThread reports a new thread, which does not begin before all lists are done (OMIS 8.1.3,
 // thread_creates_thread).
 func (f *family) tellThread(t *thread, tid int) {
-	newborn := &thread{tid: tid, pid: t.pid, kind: t.kind, options: t.options, parent: t.tid, holds: 1}
+	newborn := &thread{tid: tid, pid: t.pid, kind: t.kind, options: t.options, parent: t.tid, holds: 1, life: f.o.lives.begin(tid, f.o.node.lives.Add(1))}
 	if t.kind == unobserved {
 		newborn.kind = member // only its creator was let go
 	}
 	f.adopt(newborn)
-	f.o.events.tellOf(node.EventThreadCreated, t, func(h *hit) { h.Child, h.newborn = tid, newborn })
+	f.o.events.tellOf(node.EventThreadCreated, t, func(h *hit) { h.Child, h.ChildLife, h.newborn = tid, newborn.life, newborn })
 	releaseThread{newborn}.do(f.o)
 }
 

@@ -34,7 +34,7 @@ type keptThread struct {
 // let go.
 func (m *meeting) arrived(at *rendezvous.Hit) {
 	watches := m.watchesAt(at.Addr)
-	if len(watches) == 0 || !m.isMember(at.TID) {
+	if len(watches) == 0 || !m.memberOf(at.TID).is {
 		return
 	}
 	h := m.newHit(at)
@@ -55,20 +55,26 @@ func (m *meeting) watchesAt(addr uint64) []*watch {
 // mostMembers bounds the number of known threads, because a target can invent ids.
 const mostMembers = 1 << 16
 
-// isMember reports whether a thread of the process is observed. An id is not reused before the
-// owner has recorded the end of its thread.
-func (m *meeting) isMember(tid int) bool {
+// membership says whether a thread is an observed thread of the process, and its life.
+type membership struct {
+	is   bool
+	life uint64
+}
+
+// memberOf returns the membership of a thread. An id is not reused before the owner has recorded the end of its
+// thread.
+func (m *meeting) memberOf(tid int) membership {
 	if now := m.changes.Load(); now != m.as || len(m.members) > mostMembers {
 		clear(m.members)
 		m.as = now
 	}
-	is, known := m.members[tid]
+	its, known := m.members[tid]
 	if !known {
 		p := m.o.proc
-		is = isThread(p.PID, tid) && m.o.node.released.roleOf(p, tid) == member
-		m.members[tid] = is
+		its = membership{isThread(p.PID, tid) && m.o.node.released.roleOf(p, tid) == member, m.o.lives.find(tid)}
+		m.members[tid] = its
 	}
-	return is
+	return its
 }
 
 // newHit returns the next hit. A hit that no handler has held is reused.
@@ -80,7 +86,7 @@ func (m *meeting) newHit(at *rendezvous.Hit) *heldHit {
 		m.hit = h
 	}
 	h.Hit = node.Hit{
-		Proc: m.o.proc, TID: at.TID, Addr: at.Addr, SP: at.Regs[rendezvous.RSP], Time: h.Now(),
+		Proc: m.o.proc, TID: at.TID, Life: m.memberOf(at.TID).life, Addr: at.Addr, SP: at.Regs[rendezvous.RSP], Time: h.Now(),
 		Held: node.HeldByRendezvous, Hold: h.Hold, Now: h.Now,
 	}
 	r := at.Regs

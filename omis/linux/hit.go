@@ -31,7 +31,7 @@ func (e *events) newHit(t *thread) *hit {
 		h.Hold, h.Now = h.hold, e.o.node.Now
 		e.hit = h
 	}
-	h.Hit = node.Hit{Proc: e.o.proc, TID: t.tid, Time: e.o.node.Now(), Held: node.HeldByPtrace, Hold: h.Hold, Now: h.Now}
+	h.Hit = node.Hit{Proc: e.o.proc, TID: t.tid, Life: t.life, Time: e.o.node.Now(), Held: node.HeldByPtrace, Hold: h.Hold, Now: h.Now}
 	h.t, h.newborn = t, nil
 	return h
 }

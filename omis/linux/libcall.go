@@ -192,7 +192,7 @@ func (c *libraryCalls) registers(t *thread, floating bool) (*library.Registers, 
 // the breakpoint.
 func (c *libraryCalls) tell(w *watch, t *thread, at *node.Hit, values []omis.Value) {
 	h := &hit{o: c.o, t: t}
-	h.Hit = node.Hit{Proc: c.o.proc, TID: t.tid, Addr: at.Addr, SP: at.SP, Time: at.Time, Params: values, Held: at.Held, Hold: h.hold, Now: c.o.node.Now}
+	h.Hit = node.Hit{Proc: c.o.proc, TID: t.tid, Life: t.life, Addr: at.Addr, SP: at.SP, Time: at.Time, Params: values, Held: at.Held, Hold: h.hold, Now: c.o.node.Now}
 	w.handle(&h.Hit)
 }
 

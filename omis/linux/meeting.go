@@ -32,9 +32,9 @@ type meeting struct {
 	changes atomic.Uint64      // increased when threads have ended or are not observed any more
 
 	// Only the server's goroutine uses these.
-	members map[int]bool // whether a thread is an observed thread of the process
-	as      uint64       // value of changes for which members is valid
-	hit     *heldHit     // the next one to hand out
+	members map[int]membership
+	as      uint64   // value of changes for which members is valid
+	hit     *heldHit // the next one to hand out
 
 	mu        sync.Mutex
 	crossings map[uint64]*crossing
@@ -49,7 +49,7 @@ type crossing struct {
 }
 
 func newMeeting(o *owner) *meeting {
-	return &meeting{o: o, members: make(map[int]bool), crossings: make(map[uint64]*crossing), kept: make(map[*keptThread]struct{})}
+	return &meeting{o: o, members: make(map[int]membership), crossings: make(map[uint64]*crossing), kept: make(map[*keptThread]struct{})}
 }
 
 // findSite finds what an earlier monitor left in a process, and removes its jumps.

@@ -93,6 +93,7 @@ type Node struct {
 	callPatience time.Duration // see the constant
 
 	watches atomic.Uint64 // number of watches set so far
+	lives   atomic.Uint64 // number of threads whose beginning was observed (node.Hit.Life)
 }
 
 var (

@@ -23,6 +23,7 @@ type owner struct {
 	box  *mailbox
 
 	tracer   tracer
+	lives    lifetimes
 	family   family
 	halts    halts
 	events   events

@@ -3,14 +3,13 @@
 package linux
 
 import (
-	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/linux/subject"
 	"mirador/omis/node"
 )
 
@@ -59,10 +58,10 @@ func recycle(t *testing.T, n *Node, program string) (former omis.ProcID, g *targ
 		time.Sleep(20 * time.Millisecond) // start times have a resolution of 10 ms
 		first.Cmd.Process.Kill()
 		first.Cmd.Wait()
-		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", fmt.Append(nil, first.ID.PID-1), 0); err != nil {
-			t.Fatal(err)
-		}
-		if g := start(t, program, "1", endless); g.ID.PID == first.ID.PID {
+		restore := subject.Next(t, first.ID.PID)
+		g := start(t, program, "1", endless)
+		restore()
+		if g.ID.PID == first.ID.PID {
 			return first.ID, g
 		}
 	}

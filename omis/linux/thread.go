@@ -26,6 +26,7 @@ type thread struct {
 	tid  int
 	pid  int // of its process, which is the owner's unless it is a child
 	kind role
+	life uint64 // see node.Hit; counted by Node.lives
 
 	parent  int     // the thread that created it, 0 if that is not known
 	waiting *thread // the parent that waits until this child is released

@@ -103,13 +103,17 @@ type Watch struct {
 type Hit struct {
 	Proc omis.ProcID
 	TID  int
+	// Life tells threads apart that had the same TID one after the other; 0 if the node did not observe the
+	// thread's beginning.
+	Life uint64
 	Addr uint64
 	SP   uint64 // stack pointer at an address reached; at the start of a library call, also in the hit of its end
 	// Goroutine is the goroutine that reached the address, if the code is Go.
 	Goroutine Goroutine
-	Args      Args  // of an address reached
-	Time      int64 // monotonic nanoseconds at the recognition of the event
-	Child     int   // new thread or process
+	Args      Args   // of an address reached
+	Time      int64  // monotonic nanoseconds at the recognition of the event
+	Child     int    // new thread or process
+	ChildLife uint64 // of a new thread
 	// ChildProc is the pid of a new thread's process if that is new too; 0: Proc.
 	ChildProc int
 

@@ -125,6 +125,16 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// TestSameNumber checks that a thread that gets the number of one that has ended is another thread. Inline, the two may
+// share a row.
+func TestSameNumber(t *testing.T) {
+	program := rig.Scenes(t)
+	same := scenario{regions: []string{"work"}, do: commands("samenumber 12 5"), want: []string{"12×5/5/0"}}
+	for _, placement := range []string{"trap", kernel.Name} {
+		t.Run(placement, func(t *testing.T) { same.run(t, placement, program) })
+	}
+}
+
 func (s *scenario) run(t *testing.T, placement, program string) {
 	own := filepath.Join(t.TempDir(), "target")
 	if err := os.Link(program, own); err != nil {

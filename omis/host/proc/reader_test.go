@@ -4,7 +4,6 @@ package proc
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
+	"mirador/omis/linux/subject"
 	"mirador/omis/node"
 )
 
@@ -185,10 +185,9 @@ func TestNumberUsedAgain(t *testing.T) {
 		end(cmd)
 		// Start times are in clock ticks: wait for the next one.
 		time.Sleep(20 * time.Millisecond)
-		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", fmt.Append(nil, id.PID-1), 0); err != nil {
-			t.Fatal(err)
-		}
+		restore := subject.Next(t, id.PID)
 		other, _ := sleeper(t)
+		restore()
 		if other.PID != id.PID {
 			continue // another process got the number first
 		}
