@@ -64,7 +64,7 @@ func join(s settings, log *slog.Logger, j *journal.Journal) (*backend, error) {
 			Prototypes: s.Prototypes, Checkpoints: s.checkpoints(), Ptrace: s.Hold == holdByPtrace, Sharing: s.Prefer == preferSharing,
 		},
 		Placers: func(node *linux.Node) []program.Placer { return s.placers(node, log, j) },
-		Costs:   &calibrate.Config{File: s.costs(), Log: log},
+		Costs:   &calibrate.Config{File: s.costs(), Beside: s.Calibrate == calibrateAtStart, Log: log},
 		Log:     log,
 	})
 	if err != nil {

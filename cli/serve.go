@@ -67,9 +67,9 @@ after a minute (--lease) in which it sent no request and no stream of its replie
 connected. Threads that another tool has stopped as well stay stopped.
 
 The gateway measures what probes cost on this machine once for each data directory, in the
-background after the start (--calibrate at-start). This takes 5 to 15 seconds, and a request
-that needs the figures earlier waits for them. With --calibrate when-needed the first such
-request starts the measurement.`,
+background after the start (--calibrate at-start). This takes 5 to 15 seconds. No answer waits
+for it: until then costs are rough, and times include what the probe itself costs. With
+--calibrate when-needed the first request that needs the figures measures them, and waits.`,
 		Example: `  mirador serve
   mirador serve --socket ~/.mirador/socket --listen 127.0.0.1:0 --data ~/.mirador
   mirador serve --prototypes examples/prototypes

@@ -248,8 +248,8 @@ func (e *Engine) Settle() ([]program.Orphan, error) {
 	return e.placing.Settle(mapped(e.nodes, func(n *machine) *placing.Machine { return &n.Machine }))
 }
 
-// Spent returns what requests have cost the processes that they were enabled in. It first calibrates their
-// placements, if that has not been done.
+// Spent returns what requests have cost the processes that they were enabled in. It first has their
+// placements calibrated, if that has not been done.
 func (t *Tool) Spent(requests []omis.Token) (omis.Spending, error) {
 	t.e.admin.Lock()
 	list, err := t.named(requests)

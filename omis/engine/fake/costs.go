@@ -15,6 +15,9 @@ func (n *Node) Cost(placement, kind string) (program.Cost, bool) {
 // Calibrate does nothing: SetCost sets the costs.
 func (*Node) Calibrate(string) {}
 
+// Want does nothing either.
+func (*Node) Want(string) {}
+
 // SetCost sets the cost of an occurrence at a kind of place of a placement.
 func (n *Node) SetCost(placement, kind string, c program.Cost) {
 	n.mu.Lock()

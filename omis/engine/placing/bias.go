@@ -58,13 +58,13 @@ func (f *feed) bias() int64 {
 	return int64(math.Round(program.Cost{After: begins}.Bias(program.Cost{Before: ends})))
 }
 
-// calibrate calibrates the placements that bias needs.
+// calibrate has the placements calibrated that bias needs.
 func (f *feed) calibrate() {
 	f.mu.Lock()
 	edges := slices.Collect(maps.Keys(f.edges))
 	f.mu.Unlock()
 	for _, at := range edges {
-		f.Proc.machine().Calibrate(at.placement)
+		f.Proc.machine().want(at.placement)
 	}
 }
 

@@ -26,6 +26,13 @@ func (n *Machine) Calibrate(placement string) {
 	}
 }
 
+// want has a placement measured. It does not wait if another goroutine measures all placements.
+func (n *Machine) want(placement string) {
+	if c := n.Can.Costs; c != nil {
+		c.Want(placement)
+	}
+}
+
 // priced returns a placement with the measured cost of an occurrence on the node, if it was measured.
 func (n *Machine) priced(p omis.Placement, times bool) omis.Placement {
 	cost, ok := n.Cost(p.Name, p.Kind)
@@ -284,8 +291,8 @@ func (x *Placing) Spent(requests []*Request) (all omis.Spending) {
 	return all
 }
 
-// Calibrator returns a function that calibrates the placements of requests. It takes long, so it is called
-// without the lock.
+// Calibrator returns a function that has the placements of requests calibrated. It may take long, so it is
+// called without the lock.
 func (x *Placing) Calibrator(requests []*Request) (calibrate func()) {
 	type where struct {
 		node      *Machine
@@ -299,7 +306,7 @@ func (x *Placing) Calibrator(requests []*Request) (calibrate func()) {
 	}
 	return func() {
 		for w := range all {
-			w.node.Calibrate(w.placement)
+			w.node.want(w.placement)
 		}
 	}
 }

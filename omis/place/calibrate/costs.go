@@ -21,6 +21,8 @@ type Config struct {
 	Node node.Node
 	// Placers are the placements to calibrate in addition to Held.
 	Placers []program.Placer
+	// Beside means that a goroutine calls CalibrateAll at the start, so that Want does not wait.
+	Beside bool
 	// File stores the figures; "" stores none.
 	File string
 	// Log receives the placements that cannot be calibrated, with the reason; nil means
@@ -91,6 +93,13 @@ func (k *Costs) Calibrate(placement string) {
 	}
 	if err := k.Try(placement); err != nil && !k.isClosed() {
 		k.config.Log.Info("the cost of probes is only estimated, and is not subtracted from the times that they measure", "placement", placement, "error", err)
+	}
+}
+
+// Want implements program.Costs.
+func (k *Costs) Want(placement string) {
+	if !k.config.Beside {
+		k.Calibrate(placement)
 	}
 }
 

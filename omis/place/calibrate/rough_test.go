@@ -102,3 +102,22 @@ func TestRefineEndsWithClose(t *testing.T) {
 		t.Error("Refine goes on")
 	}
 }
+
+// TestWant checks that Want waits for a measurement, unless another goroutine measures beside the
+// requests.
+func TestWant(t *testing.T) {
+	for _, beside := range []bool{false, true} {
+		k := New(Config{Beside: beside, Log: slog.New(slog.DiscardHandler)})
+		k.measure = func(string) (map[string]program.Cost, error) {
+			return map[string]program.Cost{"entry": {Count: 1}}, nil
+		}
+		k.Want("inline")
+		if _, ok := k.Cost("inline", "entry"); ok == beside {
+			t.Errorf("measured beside the requests: %v, but the cost is known: %v", beside, ok)
+		}
+		k.Calibrate("inline")
+		if _, ok := k.Cost("inline", "entry"); !ok {
+			t.Error("Calibrate has not waited")
+		}
+	}
+}
