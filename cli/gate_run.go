@@ -54,7 +54,7 @@ func newGate(g *globals) *cobra.Command {
 		Args:    knownCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newGateRun(g), newGateKeeper())
+	cmd.AddCommand(newGateRun(g), newGateCheck(g), newGateKeeper())
 	return cmd
 }
 
@@ -116,6 +116,9 @@ func (o *gateOptions) run(ctx context.Context, g *globals) error {
 	if err != nil {
 		return err
 	}
+	if file = file.Select(false); len(file.Limits) == 0 {
+		return usagef("%s has only limits of Go benchmarks: run go test -bench, and judge its output by gate check", o.file)
+	}
 	it := &gate.Gate{Name: o.file, File: file, LayoutFails: o.layoutFails}
 	if err := o.sides(it); err != nil {
 		return err
@@ -131,7 +134,7 @@ func (o *gateOptions) run(ctx context.Context, g *globals) error {
 	if err != nil {
 		return err
 	}
-	return o.publish(g, rep)
+	return o.formats.publish(g, rep)
 }
 
 // readGate reads a gate file. A mistake in it is bad usage.
@@ -231,13 +234,4 @@ func (g *globals) gateOrPrivate(ctx context.Context, dir string, keeper *measure
 		return nil, nil, err
 	}
 	return p.Client, func() error { return p.Close(cache) }, nil
-}
-
-// publish prints the verdicts, and returns what did not pass as an error.
-func (o *gateOptions) publish(g *globals, rep *report.Report) error {
-	err := o.formats.write(g.streams.Out, rep)
-	if err == nil && rep.Outcome != verdict.Passed {
-		err = gateVerdict{rep.Outcome}
-	}
-	return err
 }

@@ -196,7 +196,7 @@ func TestGateKilled(t *testing.T) {
 // TestGateFormats writes all formats of a failure, as in GitHub Actions.
 func TestGateFormats(t *testing.T) {
 	g := newGated(t, "-DEXTRA=1")
-	cmd := g.command(t, fmt.Sprintf(countPrice, `g:exact="1000"`), "--head=head/work 1000", "--junit=j.xml", "--markdown=m.md", "--sarif=s.json", "--openmetrics=o.txt")
+	cmd := g.command(t, fmt.Sprintf(countPrice, `g:exact="1000"`), "--head=head/work 1000", "--junit=j.xml", "--markdown=m.md", "--sarif=s.json", "--openmetrics=o.txt", "--benchfmt=b.txt")
 	cmd.Env = append(cmd.Env, "GITHUB_ACTIONS=true", "GITHUB_STEP_SUMMARY="+filepath.Join(g.dir, "summary.md"))
 	out, err := cmd.Output()
 	if cmd.ProcessState.ExitCode() != exitGateFailed {
@@ -205,9 +205,46 @@ func TestGateFormats(t *testing.T) {
 	if !strings.Contains(string(out), "::error file=") || !strings.Contains(string(out), "work.c,line=") {
 		t.Errorf("no annotation at a line of the source:\n%s", out)
 	}
-	for file, want := range map[string]string{"j.xml": "<failure message=", "m.md": "| FAILED |", "s.json": `"startLine"`, "o.txt": "# EOF", "summary.md": "1001 is more than 1000"} {
+	for file, want := range map[string]string{"j.xml": "<failure message=", "m.md": "| FAILED |", "s.json": `"startLine"`, "o.txt": "# EOF", "b.txt": "BenchmarkCOUNT/region=work:price 1 1001 events", "summary.md": "1001 is more than 1000"} {
 		if text, err := os.ReadFile(filepath.Join(g.dir, file)); err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s: %v\n%s", file, err, text)
+		}
+	}
+}
+
+// TestGateCheck judges a document and outputs of go test, without a gateway, and refuses bad input.
+func TestGateCheck(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"gate.xml": `<g:gate xmlns:g="urn:mirador:gate"><instrreq><codeRegion from="a:b"/><metric name="COUNT" g:max="10"/></instrreq>
+<g:benchmark name="A"><metric name="sec/op" g:max-change="5%"/></g:benchmark></g:gate>`,
+		"good.xml": `<measurement value="10"/>`, "bad.xml": `<measurement value="11"/>`,
+		"base.txt": strings.Repeat("BenchmarkA-2 1 100 ns/op\n", 5), "head.txt": strings.Repeat("BenchmarkA-2 1 110 ns/op\n", 5), "few.txt": "BenchmarkA 1 100 ns/op\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		files  string
+		status int
+		want   string
+	}{
+		{"good.xml", exitOK, "PASSED"},
+		{"bad.xml", exitGateFailed, "11 is more than 10"},
+		{"base.txt base.txt", exitOK, "PASSED"},
+		{"head.txt base.txt", exitGateFailed, "+10.00 %"},
+		{"head.txt few.txt", exitGateUnclear, "at least 5 of each"},
+		{"head.txt", exitUsage, "give files of base"},
+		{"none.xml", exitFailed, "none.xml"},
+		{"gate.xml", exitFailed, "gate"},
+		{"", exitUsage, ""},
+	} {
+		cmd := exec.Command(miradorPath, append([]string{"gate", "check"}, strings.Fields(test.files)...)...)
+		cmd.Dir = dir
+		out, _ := cmd.CombinedOutput()
+		if status := cmd.ProcessState.ExitCode(); status != test.status || !strings.Contains(string(out), test.want) {
+			t.Errorf("%s: status %d, want %d and %q\n%s", test.files, status, test.status, test.want, out)
 		}
 	}
 }

@@ -86,8 +86,8 @@ func (d *duet) add(pairs []measure.Pair, n int) {
 func (d *duet) result(i int) report.Result {
 	r, c := resultOf(d.limits[i]), d.changes[i]
 	r.Samples, r.Outcome = len(c.Ratios), c.Outcome
-	base, head := d.medians(i)
-	r.Base, r.Head = report.Finite(base), report.Finite(head)
+	r.BaseValues, r.HeadValues = d.values(i)
+	r.Base, r.Head = report.Finite(verdict.Median(r.BaseValues)), report.Finite(verdict.Median(r.HeadValues))
 	if c.Estimate == 0 && c.Low == 0 && c.High == 0 { // no look was reached
 		c.Interval = verdict.Centre(c.Ratios, verdict.Error, verdict.Error)
 	}
@@ -111,15 +111,14 @@ func (d *duet) result(i int) report.Result {
 	return r
 }
 
-// medians returns the medians of the values of both programs.
-func (d *duet) medians(i int) (base, head float64) {
-	var bases, heads []float64
+// values returns the values of both programs, of each start.
+func (d *duet) values(i int) (base, head []float64) {
 	for _, p := range d.pairs[i] {
 		if !math.IsNaN(p.Ratio) {
-			bases, heads = append(bases, p.Base), append(heads, p.Head)
+			base, head = append(base, p.Base), append(head, p.Head)
 		}
 	}
-	return verdict.Median(bases), verdict.Median(heads)
+	return base, head
 }
 
 // bias compares base with a copy of it, and reports whether the difference is real and greater

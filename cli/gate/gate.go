@@ -61,7 +61,7 @@ func (g *Gate) judgeValues(ctx context.Context, rep *report.Report, limits []req
 	}
 	var compared []request.Limit
 	for _, l := range limits {
-		if l.Equal || l.Change > 0 {
+		if l.Compared() {
 			compared = append(compared, l)
 		}
 	}
@@ -72,30 +72,46 @@ func (g *Gate) judgeValues(ctx context.Context, rep *report.Report, limits []req
 		}
 	}
 	for i, l := range limits {
-		r := resultOf(l)
-		switch {
-		case l.Kind == request.Absolute:
-			judgeAbsolute(&r, l, head[i])
-		case l.Equal || l.Change > 0:
-			judgeExact(&r, l, head[i], base[0])
-			base = base[1:]
-		default:
-			judgeExact(&r, l, head[i], nil)
+		var other []measure.Value
+		if l.Compared() {
+			other, base = base[0], base[1:]
 		}
-		rep.Results = append(rep.Results, r)
+		rep.Results = append(rep.Results, judge(l, head[i], other))
 	}
 	return nil
 }
 
+// judge judges an exact or absolute limit.
+func judge(l request.Limit, head, base []measure.Value) report.Result {
+	r := resultOf(l)
+	r.HeadValues, r.BaseValues = numbers(head), numbers(base)
+	if l.Kind == request.Absolute {
+		judgeAbsolute(&r, l, head)
+	} else {
+		judgeExact(&r, l, head, base)
+	}
+	return r
+}
+
+func numbers(values []measure.Value) (list []float64) {
+	for _, v := range values {
+		list = append(list, v.Value)
+	}
+	return list
+}
+
 func resultOf(l request.Limit) report.Result {
 	name := l.Metric
+	if l.Benchmark != "" {
+		name += " of " + l.Benchmark
+	}
 	if of := l.Of.String(); of != "" {
 		name += " " + of
 	}
 	if l.Region != "" {
 		name += " of " + l.Region
 	}
-	return report.Result{Name: name, Kind: string(l.Kind), Region: l.Region, Metric: l.Metric, Of: l.Of.String(), Unit: l.Unit, Limit: l.Text}
+	return report.Result{Name: name, Kind: string(l.Kind), Region: l.Region + l.Benchmark, Metric: l.Metric, Of: l.Of.String(), Unit: l.Unit, Limit: l.Text}
 }
 
 // judgeExact compares numbers without statistics. All runs must keep the limit.

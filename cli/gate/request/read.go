@@ -27,10 +27,13 @@ func (r *reader) root(e mir.Element) {
 		return
 	}
 	for child := range e.Children() {
-		if child.Space() == "" && child.Name() == "instrreq" {
+		switch {
+		case child.Space() == "" && child.Name() == "instrreq":
 			r.instrumentation(child)
-		} else {
-			r.fault(child.Pos(), "<%s> is not allowed in a gate; write <instrreq>", child.Tag())
+		case child.Space() == Namespace && child.Name() == "benchmark":
+			r.benchmark(child)
+		default:
+			r.fault(child.Pos(), "<%s> is not allowed in a gate; write <instrreq>, or <g:benchmark> for a Go benchmark", child.Tag())
 		}
 	}
 	if len(r.file.Limits) == 0 && len(r.faults) == 0 {
@@ -64,7 +67,7 @@ func ofSpace(e mir.Element, space, name string) (mir.Attribute, bool) {
 // are set, so the elements and attributes for these are refused.
 func (r *reader) instrumentation(e mir.Element) {
 	r.unknown(e, nil, nil)
-	shared := Limit{Fast: r.fast(e)}
+	shared := Limit{Fast: r.fast(e), Request: len(r.file.Metrics)}
 	metrics := 0
 	for child := range e.Children() {
 		switch {
@@ -86,9 +89,11 @@ func (r *reader) instrumentation(e mir.Element) {
 	if metrics == 0 {
 		r.fault(e.Pos(), `<instrreq> has no metric; write <metric name="COUNT" g:max="1000"/>`)
 	}
+	r.file.Metrics = append(r.file.Metrics, metrics)
 	for child := range e.Children() {
 		if child.Space() == "" && child.Name() == "metric" {
 			r.metric(child, shared)
+			shared.Index++
 		}
 	}
 }

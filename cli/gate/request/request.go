@@ -5,6 +5,8 @@
 package request
 
 import (
+	"slices"
+
 	"mirador/mir"
 )
 
@@ -40,19 +42,23 @@ type Limit struct {
 	Fast     bool    // the clock
 	Text     string  // the limits as written
 	Pos      mir.Position
+
+	Request, Index int    // the number of the request in the file, and of the metric in the request
+	Benchmark      string // the Go benchmark that has the value, instead of a program; "" for requests
 }
 
-// File is a gate file.
-type File struct{ Limits []Limit }
+// Compared reports whether the limit compares with a base.
+func (l *Limit) Compared() bool { return l.Equal || l.Change > 0 }
+
+// File is a gate file. Metrics has the number of metrics of each request.
+type File struct {
+	Limits  []Limit
+	Metrics []int
+}
 
 // NeedsBase reports whether some limit compares with a base.
 func (f *File) NeedsBase() bool {
-	for _, l := range f.Limits {
-		if l.Equal || l.Change > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.Limits, func(l Limit) bool { return l.Compared() })
 }
 
 // Of returns the limits of a kind.
@@ -63,6 +69,17 @@ func (f *File) Of(k Kind) (list []Limit) {
 		}
 	}
 	return list
+}
+
+// Select returns a file with the limits of Go benchmarks only, or with all others.
+func (f *File) Select(benchmarks bool) *File {
+	part := &File{Metrics: f.Metrics}
+	for _, l := range f.Limits {
+		if (l.Benchmark != "") == benchmarks {
+			part.Limits = append(part.Limits, l)
+		}
+	}
+	return part
 }
 
 // Parse reads a gate file. Errors have type *mir.Error.

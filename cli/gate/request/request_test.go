@@ -24,7 +24,8 @@ func TestParse(t *testing.T) {
   <metric name="WC_TIME" g:max="5 ms" g:of="p99"/>
   <metric name="WC_TIME" g:max-change="3%" g:max="80 us"/>
 </instrreq>
-<instrreq><metric name="SYSCALL_COUNT:read" g:exact="true"/><metric name="BLOCKED_TIME" g:max="1 s"/></instrreq>`))
+<instrreq><metric name="SYSCALL_COUNT:read" g:exact="true"/><metric name="BLOCKED_TIME" g:max="1 s"/></instrreq>
+<g:benchmark name="BenchmarkParse"><metric name="ns/op" g:max-change="3%"/><metric name="allocs/op" g:exact="2"/></g:benchmark>`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,11 +47,13 @@ func TestParse(t *testing.T) {
 		"relative shop:price WC_TIME of=p50 false 0.03 [max-change 3%]",
 		"exact  SYSCALL_COUNT:read of= true 0 [exact true]",
 		"absolute  BLOCKED_TIME of= <=1000 false 0 [max 1 s]",
+		"relative  sec/op of= false 0.03 [max-change 3%]",
+		"exact  allocs/op of= >=2 <=2 false 0 [exact 2]",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if !f.NeedsBase() || !f.Limits[0].Fast || len(f.Of(Exact)) != 2 || f.Limits[1].Pos.Line != 5 {
+	if !f.NeedsBase() || !f.Limits[0].Fast || len(f.Of(Exact)) != 3 || f.Limits[6].Benchmark != "Parse" || len(f.Select(true).Limits) != 2 || f.Limits[5].Index != 1 || f.Limits[5].Request != 1 || f.Limits[1].Pos.Line != 5 {
 		t.Errorf("%+v", f)
 	}
 }
@@ -83,6 +86,11 @@ func TestErrors(t *testing.T) {
 		{`<instrreq activated="true"><metric name="SYSCALL_COUNT" g:max="1"/></instrreq>`, "no meaning"},
 		{`<instrreq><metric name="SYSCALL_COUNT" g:max="1"/><thread id="*"/></instrreq>`, "whole programs"},
 		{`<instrreq><codeRegion to="a:b"/><metric name="COUNT" g:max="1"/></instrreq>`, "names no function"},
+		{`<g:benchmark><metric name="sec/op" g:max="1 s"/></g:benchmark>`, "names no benchmark"},
+		{`<g:benchmark name="A"/>`, "has no metric"},
+		{`<g:benchmark name="A"><metric name="sec/op" g:exact="true"/></g:benchmark>`, "never exact"},
+		{`<g:benchmark name="A"><metric name="MB/s" g:max-change="3%"/></g:benchmark>`, "more is better"},
+		{`<g:benchmark name="A"><metric g:max="3"/></g:benchmark>`, "has no name"},
 		{`<instrreq m:clock="slow"><metric name="SYSCALL_COUNT" g:max="1"/></instrreq>`, "ordered or fast"},
 	} {
 		_, err := Parse(gate(test.text))
