@@ -105,6 +105,7 @@ func startServe(t *testing.T, uid int, more ...string) *served {
 // gateway has ended; the data directory stays the same.
 func (s *served) begin(t *testing.T) io.Reader {
 	t.Helper()
+	s.lendCosts(t)
 	s.cmd = exec.Command(miradorPath, append([]string{"serve", "--socket", s.socket, "--listen", "127.0.0.1:0", "--data", s.data(), "--calibrate", "when-needed"}, s.more...)...)
 	s.cmd.Env = append(os.Environ(), s.mark)
 	s.cmd.Dir = "/"
@@ -178,6 +179,7 @@ func (s *served) logged() string {
 func (s *served) end(t *testing.T) {
 	t.Helper()
 	s.cmd.Process.Signal(syscall.SIGTERM)
+	defer s.collectCosts(t)
 	select {
 	case <-s.ended:
 	case <-time.After(patience):
