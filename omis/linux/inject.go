@@ -154,6 +154,9 @@ func (j *injector) through(t *thread, memory *os.File, in *injection, c func(blo
 			t.call = systemCall{}
 		}
 		resumed = resident.Reissued(regs)
+	} else if !t.followed {
+		t.followed = true
+		t.cutShort(&regs)
 	}
 	blockAt := resident.BlockAt(&resumed)
 	request := c(blockAt)

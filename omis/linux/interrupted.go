@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"mirador/omis/linux/ptrace"
+	"mirador/omis/linux/resident"
 )
 
 // interrupted are the system calls of a thread that a signal, a stop or the monitor
@@ -35,6 +38,33 @@ const (
 // mostInterrupted bounds how many calls are remembered. Calls that a handler left by a longjmp
 // are forgotten only when there is no room.
 const mostInterrupted = 16
+
+// follow is called before a stopped thread continues with its system calls watched. A call that began before and was
+// interrupted by the stop is no new one when the thread repeats it.
+func (t *thread) follow() {
+	if t.followed {
+		return
+	}
+	t.followed = true
+	var regs ptrace.Regs
+	if t.stop == trapStop && ptrace.GetRegs(t.tid, &regs) == nil {
+		t.cutShort(&regs)
+	}
+}
+
+// unfollow is called before a thread continues without that: nothing is known about its next calls.
+func (t *thread) unfollow() {
+	if t.followed {
+		t.followed, t.call, t.interrupted = false, systemCall{}, interrupted{}
+	}
+}
+
+// cutShort records the call that the stop has interrupted, if there is one.
+func (t *thread) cutShort(regs *ptrace.Regs) {
+	if resident.InSyscall(regs) && isRestart(int64(regs.Rax)) {
+		t.interrupted.push(interruptedCall{systemCall{number: int(int32(regs.Orig_rax))}, regs.Rsp, regs.Rip})
+	}
+}
 
 // push records that a call was interrupted, or will be.
 func (s *interrupted) push(c interruptedCall) {

@@ -45,6 +45,10 @@ func (e *events) atSystemCall(t *thread) {
 		if info.Arch != unix.AUDIT_ARCH_X86_64 {
 			t.call.number = otherCall
 		}
+		if t.call.number == unix.SYS_URETPROBE || t.call.number == unix.SYS_UPROBE {
+			t.call = systemCall{} // the kernel makes threads do it where probes are: the program does not
+			break
+		}
 		if t.interrupted.starts(interruptedCall{t.call, info.SP, info.IP}) {
 			e.tellCall(node.EventSysCallStarted, t, 0)
 		}

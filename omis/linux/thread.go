@@ -52,6 +52,7 @@ type thread struct {
 	options     int         // of ptrace, besides ptrace.Options
 	received    received    // the signal for which it is held
 	call        systemCall  // its current one, while system calls are watched
+	followed    bool        // its system calls are watched since it last continued
 	interrupted interrupted // calls that were interrupted, and are reported once
 	fresh       bool        // it executes another program, and is still inside execve
 	stepper     stepper
@@ -144,11 +145,13 @@ func (tr *tracer) proceed(t *thread, sig int) {
 		tr.o.steps.step(t, sig)
 		return
 	case tr.o.events.callsMatter(t):
+		t.follow()
 		t.clearFlag()
 		t.stop = running
 		_ = ptrace.Syscall(t.tid, sig)
 		return
 	}
+	t.unfollow()
 	t.clearFlag()
 	t.stop = running
 	_ = ptrace.Cont(t.tid, sig)

@@ -4,6 +4,7 @@ package place_test
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -85,6 +86,64 @@ func TestCallsInRegion(t *testing.T) {
 				t.Errorf("the buckets are %v", buckets)
 			}
 		})
+	}
+}
+
+// TestNoCallsInRegion checks, in all placements and for several beginnings of functions, that no system call counts
+// that the kernel or the monitor makes a thread do: no uprobe on a five-byte nop (since Linux 6.18 a system call), no
+// injected call, no restart.
+func TestNoCallsInRegion(t *testing.T) {
+	for _, flags := range []string{"", "-fcf-protection", "-pg -mfentry -mnop-mcount -fno-pie"} {
+		// Linked with -pg, the program would have a timer, whose signal handler makes system calls.
+		object := subject.Compile(t, "gains.o", append([]string{"-c", "-O2", "testdata/gains.c"}, strings.Fields(flags)...)...)
+		program := subject.Compile(t, "gains", object, "-pthread", "-no-pie")
+		for _, placement := range []string{"trap", kernel.Name} {
+			t.Run(flags+"/"+placement, func(t *testing.T) {
+				g := rig.Start(t, program)
+				awaitRead(t, g)
+				r := newRig(t, placement, g)
+				r.Ask(`: pa_counter_create() pa_counter_create()`)
+				r.Ask(`: pa_timer_over_counter([pa_c_1],1,"sums") pa_timer_over_counter([pa_c_2],1,"sums")`)
+				r.Define(`thread_has_started_sys_call([],"") : pa_counter_add([pa_c_1],1)`)
+				r.Define(`thread_has_ended_sys_call([],"") : pa_counter_add([pa_c_2],1)`)
+				for _, region := range []string{"quiet", "gaining"} { // the second one calls the first
+					r.Define("thread_reached_addr([],%#x) : pa_timer_start([pa_t_1,pa_t_2])", r.Target.Func[region])
+					for _, exit := range r.Target.Exits(region) {
+						r.Define("thread_reached_addr([],%#x) : pa_timer_stop([pa_t_1,pa_t_2])", exit)
+					}
+				}
+				r.Enable()
+				r.RunsIn(placement)
+				for _, object := range r.Ask(": pa_counter_read([pa_c_1,pa_c_2])")[1:] {
+					for _, counted := range object {
+						// The target waits in a call that began before.
+						if n := counted.Values[1].List; len(n) > 0 && n[2].N != 0 {
+							t.Errorf("%v has counted before the target has done anything", counted)
+						}
+					}
+				}
+				r.Target.Do("quiet 3 200")
+				for timer := range 2 {
+					if got, want := exact(r, timer+1), (total{3, 603, 0, 0, 0, 0, 0}); got != want {
+						t.Errorf("timer %d: %+v, want %+v", timer+1, got, want)
+					}
+				}
+			})
+		}
+	}
+}
+
+// awaitRead waits until the target waits for a command.
+func awaitRead(t *testing.T, g *rig.Target) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		in, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", g.ID.PID))
+		if err == nil && strings.HasPrefix(string(in), "0 ") {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the target does not wait: %s, %v", in, err)
+		}
 	}
 }
 

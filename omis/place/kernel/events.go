@@ -29,6 +29,7 @@ type events struct {
 	enter, exit hook             // of system calls
 	roles       [code.Roles]hook // of scheduling
 	interrupted *ebpf.Map        // interrupted system calls, by code.Key of the thread
+	returning   *ebpf.Map        // threads that are in rt_sigreturn, by code.Key
 	states      *ebpf.Map        // what threads were doing last, by thread id; of threads whose scheduling is observed
 	watched     map[omis.ProcID]*watched
 }
@@ -115,12 +116,17 @@ func (e *events) openTables(set maps) (err error) {
 		return err
 	}
 	e.interrupted, err = set.Map(&ebpf.MapSpec{Name: "interrupted", Type: ebpf.Hash, KeySize: 16, ValueSize: code.SizeOfBroken, MaxEntries: 1 << 12, Flags: unix.BPF_F_NO_PREALLOC})
+	if err != nil {
+		return err
+	}
+	// A thread is in it for a moment only. Entries of processes that are no longer observed make room when others need it.
+	e.returning, err = set.Map(&ebpf.MapSpec{Name: "returning", Type: ebpf.LRUHash, KeySize: 16, ValueSize: 8, MaxEntries: 1 << 12})
 	return err
 }
 
 // code returns the tables that the code of programs refers to.
 func (e *events) code() *code.Events {
-	return &code.Events{Tables: *e.memory.tables(), Records: e.records.Records, Interrupted: e.interrupted, States: e.states}
+	return &code.Events{Tables: *e.memory.tables(), Records: e.records.Records, Interrupted: e.interrupted, Returning: e.returning, States: e.states}
 }
 
 // allHooks returns the hooks of all tracepoints.

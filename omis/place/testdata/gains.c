@@ -34,7 +34,7 @@ static int dump; /* a file that the function writes to: 100 bytes, 101 and so on
 
 struct job {
 	int number; /* of its thread */
-	long times, calls, naps, pages, writes;
+	long times, calls, naps, pages, writes, quiet;
 	struct counts inside, outside;
 };
 
@@ -65,8 +65,18 @@ __attribute__((noinline, noclone)) void gain(struct job *j, char *fresh) {
 	add(&j->inside, begin, now());
 }
 
+/* quiet makes no system calls. */
+__attribute__((noinline, noclone)) long quiet(long n) {
+	volatile long sum = 0;
+	for (long i = 0; i < n; i++)
+		sum += i;
+	return sum;
+}
+
 static void *gaining(void *p) {
 	struct job *j = p;
+	for (long i = 0; i < j->quiet; i++)
+		quiet(100);
 	size_t size = (j->pages + 1) * page;
 	for (long i = 0; i < j->times; i++) {
 		char *fresh = mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -124,6 +134,8 @@ int main(void) {
 		if (sscanf(line, "gain %d %ld %ld %ld %ld", &threads, &j.times, &j.calls, &j.naps, &j.pages) == 5)
 			run(threads, j);
 		else if (sscanf(line, "write %d %ld %ld", &threads, &j.times, &j.writes) == 3)
+			run(threads, j);
+		else if (sscanf(line, "quiet %d %ld", &threads, &j.quiet) == 2)
 			run(threads, j);
 		else if (sscanf(line, "jump %ld", &times) == 1)
 			jump(times), printf("done\n");

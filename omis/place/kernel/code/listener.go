@@ -16,6 +16,7 @@ import (
 type Events struct {
 	Tables
 	Records
+	Returning   *ebpf.Map // keys of the threads that are in rt_sigreturn
 	Interrupted *ebpf.Map // Key of a thread -> its interrupted system calls
 	States      *ebpf.Map // number of a thread -> what it was doing
 }

@@ -62,6 +62,38 @@ func ofMonitor() asm.Instructions {
 	return asm.Instructions{asm.RSh.Imm(asm.R1, 32), asm.JEq.Imm(asm.R1, calls.Mark, end)}
 }
 
+// Since Linux 6.14 the kernel itself makes threads call uretprobe, and since 6.18 uprobe, where a probe of any tool is on
+// a return or on a five-byte nop. These are no calls of the program. When they end, the register with the number is -1,
+// as it is when rt_sigreturn ends. So a table has the threads that are in rt_sigreturn.
+
+// ofProbe jumps to out if the number is that of a call that the kernel uses for probes.
+func ofProbe(out string) asm.Instructions {
+	return asm.Instructions{asm.JEq.Imm(number, unix.SYS_URETPROBE, out), asm.JEq.Imm(number, unix.SYS_UPROBE, out)}
+}
+
+// returns is for the start of a call. It records that the thread is in rt_sigreturn.
+func (e *Events) returns(out string) asm.Instructions {
+	code := append(asm.Instructions{asm.JNE.Imm(number, unix.SYS_RT_SIGRETURN, "stays")}, e.key(out)...)
+	return append(code,
+		asm.LoadMapPtr(asm.R1, e.Returning.FD()),
+		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, stackStarted),
+		asm.Mov.Reg(asm.R3, asm.R2),
+		asm.Mov.Imm(asm.R4, 0),
+		asm.FnMapUpdateElem.Call(),
+		asm.Mov.Imm(asm.R0, 0).WithSymbol("stays"))
+}
+
+// hasReturned is for the end of a call. It jumps to out if the number is -1 and the thread was not in rt_sigreturn.
+func (e *Events) hasReturned(out string) asm.Instructions {
+	code := append(asm.Instructions{asm.JNE.Imm(number, -1, "numbered")}, e.key(out)...)
+	return append(code,
+		asm.LoadMapPtr(asm.R1, e.Returning.FD()),
+		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, stackStarted),
+		asm.FnMapDeleteElem.Call(),
+		asm.JNE.Imm(asm.R0, 0, out),
+		asm.Mov.Imm(asm.R0, 0).WithSymbol("numbered"))
+}
+
 // OnEnter assembles the root program for starts of system calls.
 func (e *Events) OnEnter(b *Bodies) asm.Instructions {
 	code := e.callRoot(end)
@@ -69,6 +101,8 @@ func (e *Events) OnEnter(b *Bodies) asm.Instructions {
 	code = append(code, ofMonitor()...)
 	code = append(code, argument(number, 1))
 	code = append(code, e.clamp("enter")...)
+	code = append(code, ofProbe(end)...)
+	code = append(code, e.returns(end)...)
 	code = append(code, e.isAgain("fresh", end)...)
 	code = append(code, asm.Mov.Imm(asm.R0, 0).WithSymbol("fresh"))
 	return append(code, e.run(b, RecordStarted)...)
@@ -83,6 +117,7 @@ func (e *Events) OnExit(b *Bodies) asm.Instructions {
 		asm.LoadMem(number, asm.R2, regOrig, asm.DWord),
 		asm.Mov.Reg(asm.R1, number))
 	code = append(code, ofMonitor()...)
+	code = append(code, e.hasReturned(end)...)
 	code = append(code,
 		argument(asm.R1, 1),
 		asm.Add.Imm(asm.R1, -lastRestart), // results that are not of interrupted calls become large unsigned numbers
@@ -105,5 +140,6 @@ func (e *Events) OnExit(b *Bodies) asm.Instructions {
 		asm.JEq.Imm(asm.R1, 0, end),
 		asm.Mov.Imm(asm.R0, 0).WithSymbol("own"))
 	code = append(code, e.clamp("exit")...)
+	code = append(code, ofProbe(end)...)
 	return append(code, e.run(b, RecordEnded)...)
 }

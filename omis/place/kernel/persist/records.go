@@ -37,7 +37,7 @@ type State struct {
 
 // version changes with the format of programs, rows and spots. A monitor adopts only state of
 // its own version.
-const version = 6
+const version = 7
 
 // Head says what all objects and records have in common.
 type Head struct {
