@@ -9,7 +9,10 @@
 //	records   what histograms and records of each hit add
 //	many      ten thousand probed functions
 //	documents as many functions, each probed by a document through the gateway
+//	clients   many clients that poll the values of probes
 //	deliveries as many probes that deliver to a file every second
+//	executions a probe that delivers every execution of a function
+//	first     how long the first value of a new gateway takes
 //	values    measurement documents of many values, beside encoding/xml (this package)
 //	shares    which functions of real programs can be counted in their code (package shares)
 //	truth     the reported mean durations, compared with the true ones
@@ -101,7 +104,7 @@ type options struct {
 	progress                 *report.Progress
 }
 
-var sectionNames = []string{"gateway", "hold", "probe", "peers", "records", "many", "documents", "deliveries", "values", "shares", "truth", "syscalls", "plots"}
+var sectionNames = []string{"gateway", "hold", "probe", "peers", "records", "many", "documents", "clients", "deliveries", "executions", "first", "values", "shares", "truth", "syscalls", "plots"}
 
 // wants reports whether to measure a section.
 func (o options) wants(section string) bool {
@@ -136,8 +139,17 @@ func measureAll(ctx context.Context, o options) error {
 	if o.wants("documents") && ctx.Err() == nil {
 		show(measureDocuments(ctx, o))
 	}
+	if o.wants("clients") && ctx.Err() == nil {
+		show(measureClients(ctx, o))
+	}
 	if o.wants("deliveries") && ctx.Err() == nil {
 		show(measureDeliveries(ctx, o))
+	}
+	if o.wants("executions") && ctx.Err() == nil {
+		show(measureExecutions(ctx, o))
+	}
+	if o.wants("first") && ctx.Err() == nil {
+		show(measureFirst(ctx, o))
 	}
 	if o.wants("values") && ctx.Err() == nil {
 		show(measureValues(ctx, o))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mirador/bench/report"
+	"mirador/mir/api"
 )
 
 // size is the size of the measured request.
@@ -31,7 +32,8 @@ func run(ctx context.Context, o options) (*report.Table, error) {
 		return nil, err
 	}
 	defer mirador.stop()
-	if err := launch(ctx, mirador.socket, o.target); err != nil {
+	// This target waits, and so needs no processor time.
+	if _, err := launch(ctx, mirador.socket, o.target, "--wait", "4"); err != nil {
 		return nil, err
 	}
 	defer release(mirador.socket)
@@ -59,21 +61,28 @@ func run(ctx context.Context, o options) (*report.Table, error) {
 	return t, nil
 }
 
-// launch starts a target that waits, and so needs no processor time. An interrupt does
-// not cancel the request, because the target would be lost.
-func launch(ctx context.Context, socket, target string) error {
+// launch starts a target and returns its pid. An interrupt does not cancel the request, because the target would
+// be lost.
+func launch(ctx context.Context, socket, target string, args ...string) (pid int, err error) {
 	path, err := filepath.Abs(target)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	body, err := json.Marshal(map[string]any{"name": "bench", "launch": map[string]any{
-		"path": path, "args": []string{"--wait", "4"}, "stdout": os.DevNull, "stderr": os.DevNull,
+		"path": path, "args": args, "stdout": os.DevNull, "stderr": os.DevNull,
 	}})
 	if err != nil {
-		return err
+		return 0, err
 	}
-	_, err = post(context.WithoutCancel(ctx), socket, "/apps", "application/json", string(body))
-	return err
+	reply, err := post(context.WithoutCancel(ctx), socket, "/apps", "application/json", string(body))
+	if err != nil {
+		return 0, err
+	}
+	var app api.App
+	if err := json.Unmarshal(reply, &app); err != nil {
+		return 0, err
+	}
+	return app.Processes[0].PID, nil
 }
 
 // plant sets a probe in the target.

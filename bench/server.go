@@ -44,13 +44,30 @@ const (
 // output goes to a file: a process that it leaves behind would keep a pipe open and block
 // the reader.
 func start(ctx context.Context, dir, name, program string, args ...string) (*server, error) {
-	said, err := os.Create(filepath.Join(dir, name+".log"))
+	s, err := startFree(dir, name, exec.Command("env", append([]string{"GOMAXPROCS=1", program}, args...)...))
+	if err != nil {
+		return nil, err
+	}
+	if err = s.ready(ctx); err == nil {
+		err = subject.PinProcess(fmt.Sprint(s.command.Process.Pid), serverCPU)
+	}
+	if err != nil {
+		s.stop()
+		text, _ := os.ReadFile(logOf(dir, name))
+		return nil, fmt.Errorf("%s does not start: %w\n%s", name, err, text)
+	}
+	return s, nil
+}
+
+func logOf(dir, name string) string { return filepath.Join(dir, name+".log") }
+
+// startFree starts a server on any CPU.
+func startFree(dir, name string, cmd *exec.Cmd) (*server, error) {
+	said, err := os.Create(logOf(dir, name))
 	if err != nil {
 		return nil, err
 	}
 	defer said.Close()
-	cmd := exec.Command(program, args...)
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 	cmd.Stdout, cmd.Stderr = said, said
 	// An interrupt from the terminal is only for this process, which stops the servers in
 	// order. If this process is killed, they end too.
@@ -63,14 +80,6 @@ func start(ctx context.Context, dir, name, program string, args ...string) (*ser
 		defer close(s.ended)
 		cmd.Wait()
 	}()
-	if err = s.ready(ctx); err == nil {
-		err = subject.PinProcess(fmt.Sprint(cmd.Process.Pid), serverCPU)
-	}
-	if err != nil {
-		s.stop()
-		text, _ := os.ReadFile(said.Name())
-		return nil, fmt.Errorf("%s does not start: %w\n%s", name, err, text)
-	}
 	return s, nil
 }
 
@@ -109,10 +118,13 @@ func (s *server) stop() {
 }
 
 // cpuTime returns the CPU time of the server.
-func (s *server) cpuTime() (time.Duration, error) {
+func (s *server) cpuTime() (time.Duration, error) { return cpuTimeOf(s.command.Process.Pid) }
+
+// cpuTimeOf returns the CPU time of a process.
+func cpuTimeOf(pid int) (time.Duration, error) {
 	var t unix.Timespec
 	// The clock of a process: CPUCLOCK_SCHED of ~pid (see clock_getcpuclockid(3)).
-	clock := int32(^s.command.Process.Pid)<<3 | 2
+	clock := int32(^pid)<<3 | 2
 	if err := unix.ClockGettime(clock, &t); err != nil {
 		return 0, err
 	}
