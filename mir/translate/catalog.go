@@ -3,6 +3,7 @@ package translate
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"mirador/mir"
 )
@@ -64,11 +65,15 @@ const (
 var spaces = []string{MIR, Linux, PAPI}
 
 // Catalog returns the known metrics in alphabetical order, also those that cannot be measured.
-func Catalog() []Metric {
+func Catalog() []Metric { return slices.Clone(rows()) }
+
+// rows makes the catalog once, because each metric of a request is looked for in it. The rows must not be
+// changed.
+var rows = sync.OnceValue(func() []Metric {
 	list := slices.Concat(inSpace(MIR, mirMetrics()), inSpace(MIR, virtualMachineMetrics()), inSpace(Linux, linuxMetrics()), inSpace(PAPI, hardwareMetrics()))
 	slices.SortStableFunc(list, func(a, b Metric) int { return strings.Compare(a.Name, b.Name) })
 	return list
-}
+})
 
 // inSpace completes the rows of a name space.
 func inSpace(space string, list []Metric) []Metric {
@@ -86,11 +91,12 @@ func inSpace(space string, list []Metric) []Metric {
 func metric(name string, region bool) (found Metric, ok bool) {
 	space, name := splitSpace(name)
 	base, of, particular := strings.Cut(name, ":")
-	for _, m := range Catalog() {
-		switch {
+	all := rows()
+	for i := range all {
+		switch m := &all[i]; {
 		case space != "" && space != m.Space:
 		case m.Name == name && (!ok || m.Alone != region):
-			found, ok = m, true
+			found, ok = *m, true
 		case particular && m.Name == base && m.byCall:
 			return m.of(of)
 		}
