@@ -81,7 +81,7 @@ var directions = []direction{
 		"it plagues programs by requests to a gateway, as any tool does, and looks after them by what the kernel and their files tell"},
 	{"torture/sweep", []string{"omis", "omis/program", "omis/engine", "omis/linux", "omis/monitor", "omis/place/inline", "omis/place/kernel", "examples/child"},
 		"it chooses the placement of each probe, which only a monitor of its own allows, and judges by what programs return"},
-	{"torture/siege", []string{"examples/child"}, "it sends what anybody can send, by HTTP alone; its target is a program like others"},
+	{"torture/siege", []string{"examples/child", "schemas"}, "it sends what anybody can send, by HTTP alone; its target is a program like others"},
 	{"examples/...", []string{"examples/..."}, "target programs are observed from outside, by tests of any package"},
 	{"scripts/...", nil, "the programs of the Makefile serve any checkout, also one that does not build"},
 	{"", []string{"cli"}, "main is thin"},

@@ -23,11 +23,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// away is a server to which the gateway may deliver, and that does not answer.
+const away = "http://127.0.0.1:1/in"
+
 // gateway is the mirador under test.
 type gateway struct {
 	child  *child.Child
 	socket string
 	log    *os.File
+	files  string // directory of the files to which it may deliver
 }
 
 func startGateway(program, dir string) (*gateway, error) {
@@ -35,8 +39,11 @@ func startGateway(program, dir string) (*gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gateway{socket: filepath.Join(dir, "socket"), log: log}
-	cmd := exec.Command(program, "serve", "--calibrate", "when-needed", "--listen", "off", "--socket", g.socket, "--data", filepath.Join(dir, "data"))
+	g := &gateway{socket: filepath.Join(dir, "socket"), log: log, files: filepath.Join(dir, "files")}
+	if err := os.Mkdir(g.files, 0o700); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(program, "serve", "--calibrate", "when-needed", "--listen", "off", "--socket", g.socket, "--data", filepath.Join(dir, "data"), "--deliver", "file://"+g.files, "--deliver", away)
 	cmd.Stderr = log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must reach only this process, which ends the gateway
 	if g.child, err = child.Start(cmd); err != nil {

@@ -16,10 +16,11 @@ import (
 
 // attack is a phase with mutated texts.
 type attack struct {
-	what  string
-	count int
-	seeds []string
-	words []string
+	what    string
+	count   int
+	seeds   []string
+	grammar *grammar // of texts besides the seeds; nil if there is none
+	words   []string
 	// begin prepares for the texts of goroutine n; nil if nothing needs to be prepared.
 	begin func(ctx context.Context, c *caller, n int) error
 	// send sends a text for goroutine n.
@@ -55,8 +56,11 @@ var documents = []string{
 	`<measurement probeId="a"><measurement processId="p_1" value="3"/></measurement>`,
 }
 
-// latest is replaced by the id of the newest probe.
-const latest = "PROBE"
+// latest is replaced by the id of the newest probe, folder by the directory of gateway.files.
+const (
+	latest = "PROBE"
+	folder = "FOLDER"
+)
 
 var documentWords = []string{
 	"snapshotreq", "snapshotrequest", "sirreq", "instrreq", "ctrlreq", "resource", "codeRegion", "metric", "event", "measuring", "aggregate",
@@ -68,14 +72,18 @@ var documentWords = []string{
 
 // malformed sends mutated documents to applications.
 func (s *siege) malformed(ctx context.Context) error {
-	a := attack{what: "MIR documents", count: s.documents, seeds: documents, words: documentWords}
+	g, err := readGrammar(documentWords)
+	if err != nil {
+		return err
+	}
+	a := attack{what: "MIR documents", count: s.documents, seeds: documents, grammar: g, words: documentWords}
 	var last [targets]atomic.Pointer[string]
 	for i := range last {
 		last[i].Store(new(string))
 	}
 	a.send = func(ctx context.Context, c *caller, n int, text string) (answer, error) {
 		id := &last[n%targets]
-		text = strings.ReplaceAll(text, latest, *id.Load())
+		text = strings.NewReplacer(latest, *id.Load(), folder, s.gateway.files).Replace(text)
 		got, err := c.send(ctx, http.MethodPost, "/apps/"+s.appOf(n)+"/mir", "application/xml", []byte(text))
 		if made := probeID.FindStringSubmatch(got.body); made != nil && got.status == http.StatusOK {
 			id.Store(&made[1])
@@ -154,7 +162,7 @@ func (s *siege) rain(ctx context.Context, a attack) error {
 	for n := range s.parallel {
 		callers.Go(func() {
 			c := s.gateway.caller(0)
-			m := &mutator{rand.New(rand.NewPCG(s.seed, uint64(n))), a.seeds, a.words}
+			m := &mutator{rand.New(rand.NewPCG(s.seed, uint64(n))), a.seeds, a.grammar, a.words}
 			if a.begin != nil {
 				if err := a.begin(ctx, c, n); err != nil {
 					cancel(err)

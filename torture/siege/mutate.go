@@ -10,8 +10,9 @@ import (
 // mutator makes texts that are almost correct. One goroutine uses it.
 type mutator struct {
 	*rand.Rand
-	seeds []string
-	words []string // replacements of words
+	seeds   []string
+	grammar *grammar // of half of the texts; nil: the seeds are all
+	words   []string // replacements of words
 }
 
 // numbers are limits at which programs often fail.
@@ -25,9 +26,15 @@ var numbers = []string{
 // others to name.
 const unchanged = 30
 
-// next returns a seed with random changes.
+// next returns a seed, or a text that the grammar allows, with random changes. Half of the latter have
+// none: their values are random already.
 func (m *mutator) next() string {
 	text := m.seeds[m.IntN(len(m.seeds))]
+	if m.grammar != nil && m.IntN(2) == 0 {
+		if text = m.grammar.document(m.Rand); m.IntN(2) == 0 {
+			return text
+		}
+	}
 	if m.IntN(unchanged) == 0 {
 		return text
 	}

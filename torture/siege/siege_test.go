@@ -3,6 +3,8 @@
 package main
 
 import (
+	"encoding/xml"
+	"io"
 	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
@@ -31,7 +33,11 @@ func TestSiege(t *testing.T) {
 // TestMutatorIsReproducible checks that the texts depend only on the seed, and that most of them
 // differ from their originals.
 func TestMutatorIsReproducible(t *testing.T) {
-	fresh := func() *mutator { return &mutator{rand.New(rand.NewPCG(1, 2)), documents, documentWords} }
+	g, err := readGrammar(documentWords)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh := func() *mutator { return &mutator{rand.New(rand.NewPCG(1, 2)), documents, g, documentWords} }
 	a, b := fresh(), fresh()
 	const texts = 10_000
 	same := 0
@@ -48,5 +54,40 @@ func TestMutatorIsReproducible(t *testing.T) {
 	}
 	if same < texts/unchanged/2 || same > texts/4 {
 		t.Errorf("%d of %d texts were not changed", same, texts)
+	}
+}
+
+// TestGrammar checks that generated documents are well-formed, and differ.
+func TestGrammar(t *testing.T) {
+	g, err := readGrammar(documentWords)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	seen, elements := map[string]bool{}, map[string]bool{}
+	const texts = 5000
+	for range texts {
+		text := g.document(r)
+		seen[text] = true
+		for d := xml.NewDecoder(strings.NewReader(text)); ; {
+			token, err := d.Token()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%v in %s", err, text)
+			}
+			if e, ok := token.(xml.StartElement); ok {
+				elements[e.Name.Local] = true
+			}
+		}
+	}
+	for _, name := range []string{"resource", "codeRegion", "event", "aggregate", "communicator", "thread", "action", "any"} {
+		if !elements[name] {
+			t.Errorf("no document has the element %s", name)
+		}
+	}
+	if len(seen) < texts/2 {
+		t.Errorf("%d documents have only %d texts", texts, len(seen))
 	}
 }
