@@ -47,6 +47,9 @@ func measureDocuments(ctx context.Context, o options) (*report.Table, error) {
 	for _, step := range []string{asking, lateAsking, flushing, oneValue, valuing, listing, deactivating, activating, taking} {
 		t.Add(report.Row{What: step, Unit: report.Nanoseconds, Ours: report.Summary(took[step]), Goal: goals[step]})
 	}
+	for _, step := range []string{flushing, taking} {
+		t.Add(report.Row{What: step + inCPU, Unit: report.Nanoseconds, Ours: report.Summary(took[step+inCPU])})
+	}
 	return t, nil
 }
 
@@ -79,17 +82,22 @@ type poster struct {
 	err       error
 }
 
-// timed records the time that a step takes.
+// inCPU is added to the name of a step for the CPU time of the gateway.
+const inCPU = ", CPU"
+
+// timed records the time that a step takes, and the CPU time of the gateway.
 func (r *poster) timed(step string, do func() error) {
 	if r.err != nil {
 		return
 	}
 	began := time.Now()
-	if err := do(); err != nil {
+	used, err := r.server.during(do)
+	if err != nil {
 		r.err = fmt.Errorf("%s: %w", step, err)
 		return
 	}
 	r.took[step] = append(r.took[step], float64(time.Since(began)))
+	r.took[step+inCPU] = append(r.took[step+inCPU], float64(used))
 }
 
 func (r *poster) post(text string) error {
