@@ -35,7 +35,7 @@ type layout struct {
 
 func findLayout() (layout, error) {
 	var l layout
-	kernel, err := btf.LoadKernelSpec()
+	kernel, err := tracepoint.KernelTypes().Kernel()
 	if err != nil {
 		return l, unsupported("the kernel does not describe its types: %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"mirador/omis/host/tracepoint"
 	"os"
 	"runtime"
 	"sync"
@@ -35,7 +36,7 @@ func Open() (*Reader, error) {
 	if err := checkAccounting(nohzFull); err != nil {
 		return nil, err
 	}
-	kernel, err := btf.LoadKernelSpec()
+	kernel, err := tracepoint.KernelTypes().Kernel()
 	if err != nil {
 		return nil, fmt.Errorf("the kernel does not describe its types: %w", err)
 	}
@@ -60,7 +61,7 @@ func load(kernel *btf.Spec, assemble func(*btf.Spec) (asm.Instructions, error)) 
 	if err != nil {
 		return nil, err
 	}
-	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+	p, err := tracepoint.Load(&ebpf.ProgramSpec{
 		Type: ebpf.Tracing, AttachType: ebpf.AttachTraceIter, AttachTo: "task", Instructions: code, License: "GPL",
 	})
 	if err != nil {

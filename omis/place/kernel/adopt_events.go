@@ -4,8 +4,10 @@ package kernel
 
 import (
 	"errors"
+	"runtime"
 
 	"mirador/omis/host/proc"
+	"mirador/omis/host/tracepoint"
 	"mirador/omis/place/kernel/code"
 	"mirador/omis/place/kernel/persist"
 	"mirador/omis/program"
@@ -73,6 +75,7 @@ func (a *adoption) listener(active code.Unit, r *persist.Listener, on *watched) 
 
 // reassemble assembles the programs of all adopted listeners again, and removes the old programs.
 func (e *events) reassemble() error {
+	defer runtime.KeepAlive(tracepoint.KernelTypes())
 	former := make(map[*hook]map[slot]bool)
 	for _, h := range e.allHooks() {
 		if err := h.resume(); err != nil {

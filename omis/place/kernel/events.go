@@ -5,6 +5,7 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 
 	"github.com/cilium/ebpf"
@@ -14,6 +15,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/host/calls"
 	"mirador/omis/host/proc"
+	"mirador/omis/host/tracepoint"
 	"mirador/omis/node"
 	"mirador/omis/place/kernel/code"
 	"mirador/omis/place/kernel/persist"
@@ -300,6 +302,7 @@ func (e *events) begin(list []*listener) error {
 	if len(list) == 0 {
 		return nil
 	}
+	defer runtime.KeepAlive(tracepoint.KernelTypes()) // one request may load hundreds of programs
 	on := list[0].on
 	on.all = append(on.all, list...)
 	var err error

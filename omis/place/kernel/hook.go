@@ -11,6 +11,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 
+	"mirador/omis/host/tracepoint"
 	"mirador/omis/place/kernel/code"
 	"mirador/omis/place/kernel/persist"
 	"mirador/omis/program"
@@ -50,7 +51,7 @@ type maps interface {
 // load loads a program for the hook. The type of the program gives the tracepoint's arguments their
 // kernel types, so that the program can read members without calling a helper.
 func (h *hook) load(code asm.Instructions) (*ebpf.Program, error) {
-	return ebpf.NewProgram(&ebpf.ProgramSpec{
+	return tracepoint.Load(&ebpf.ProgramSpec{
 		Name: "mirador", Type: ebpf.Tracing, AttachType: ebpf.AttachTraceRawTp, AttachTo: h.tracepoint,
 		Instructions: code, License: "GPL",
 	})

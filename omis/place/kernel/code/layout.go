@@ -39,7 +39,7 @@ const initPIDNamespace = 0xEFFFFFFC
 // FindLayout reads the type information of the running kernel. The error says why programs cannot run in it.
 func FindLayout() (Layout, error) {
 	var l Layout
-	types, err := btf.LoadKernelSpec()
+	types, err := tracepoint.KernelTypes().Kernel()
 	if err != nil {
 		return l, fmt.Errorf("the kernel does not describe its types (CONFIG_DEBUG_INFO_BTF): %w", err)
 	}
