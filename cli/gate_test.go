@@ -54,7 +54,7 @@ func (g *gated) command(t *testing.T, requests string, args ...string) *exec.Cmd
 	}
 	cmd := exec.Command(miradorPath, append([]string{"gate", "run"}, args...)...)
 	cmd.Dir = g.dir
-	cmd.Env = append(os.Environ(), g.mark, "XDG_CACHE_HOME="+filepath.Join(g.dir, "cache"), "MIRADOR_GATEWAY=")
+	cmd.Env = append(os.Environ(), g.mark, "XDG_CACHE_HOME="+filepath.Dir(miradorPath), "MIRADOR_GATEWAY=")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd
 }
