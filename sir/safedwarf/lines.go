@@ -5,6 +5,7 @@ import (
 	"context"
 	"debug/dwarf"
 	"errors"
+	"math"
 	"path"
 )
 
@@ -14,6 +15,7 @@ import (
 type Lines struct {
 	version, minimum, most uint64 // minimum_instruction_length, maximum_operations_per_instruction
 	base                   int64
+	statement              bool // of the first row
 	lineRange, opcodeBase  uint64
 	lengths, program       []byte // of the operands of each instruction; the instructions
 	compDir, str, lineStr  []byte
@@ -30,9 +32,11 @@ const mostFiles = 1 << 18
 
 // Row is a row of the table that a line program makes.
 type Row struct {
-	Address uint64
-	File    int // see Lines.File
-	Line    int
+	Address   uint64
+	File      int // see Lines.File
+	Line      int
+	Column    uint16 // 0: not known
+	Statement bool   // a statement begins here
 }
 
 // Forms and contents of the tables of files in DWARF 5.
@@ -81,7 +85,7 @@ func (l *Lines) header(c cursor) error {
 	if l.version >= 4 {
 		l.most = c.u8()
 	}
-	c.u8() // whether rows begin statements
+	l.statement = c.u8() != 0
 	l.base, l.lineRange, l.opcodeBase = int64(int8(c.u8())), c.u8(), c.u8()
 	if l.most == 0 || l.lineRange == 0 || l.opcodeBase == 0 || c.bad {
 		return errLines
@@ -280,6 +284,10 @@ func (m *machine) standard(c *cursor, op uint64) {
 		m.row.Line += int(c.sleb())
 	case 4: // set_file
 		m.row.File = int(c.uleb())
+	case 5: // set_column
+		m.row.Column = uint16(min(c.uleb(), math.MaxUint16))
+	case 6: // negate_stmt
+		m.row.Statement = !m.row.Statement
 	case 8: // const_add_pc
 		m.advance((255 - m.opcodeBase) / m.lineRange)
 	case 9: // fixed_advance_pc
