@@ -1,5 +1,5 @@
 // Package schemas contains the grammars of the gateway's documents: mir.xsd and mir.dtd for
-// MIR, sir.xsd for structure documents, omis.xsd for replies to OMIS requests, gateway.xsd for
+// MIR, sir.xsd and sir.dtd for structure documents, omis.xsd for replies to OMIS requests, gateway.xsd for
 // the gateway's extensions, and an OASIS catalog that lists them. They are embedded in the
 // program, so that validating a document needs no download.
 //

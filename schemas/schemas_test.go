@@ -72,31 +72,33 @@ func TestCatalogNamesFiles(t *testing.T) {
 	}
 }
 
-// TestGrammarsAgree checks that the DTD and the schema declare the same elements.
+// TestGrammarsAgree checks that the DTDs and the schemas declare the same elements.
 func TestGrammarsAgree(t *testing.T) {
-	dtd, err := fs.ReadFile(schemas.Files(), "mir.dtd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	declared := map[string]bool{}
-	for _, e := range elements(t, schemas.MIR()) {
-		for _, a := range e.Attr {
-			if e.Name.Local == "element" && a.Name.Local == "name" {
-				declared[a.Value] = true
+	for name, source := range map[string][]byte{"mir": schemas.MIR(), "sir": schemas.SIR()} {
+		dtd, err := fs.ReadFile(schemas.Files(), name+".dtd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		declared := map[string]bool{}
+		for _, e := range elements(t, source) {
+			for _, a := range e.Attr {
+				if e.Name.Local == "element" && a.Name.Local == "name" {
+					declared[a.Value] = true
+				}
 			}
 		}
-	}
-	for line := range strings.Lines(string(dtd)) {
-		fields := strings.Fields(line)
-		if len(fields) < 2 || fields[0] != "<!ELEMENT" || strings.Contains(fields[1], ":") {
-			continue
+		for line := range strings.Lines(string(dtd)) {
+			fields := strings.Fields(line)
+			if len(fields) < 2 || fields[0] != "<!ELEMENT" || strings.Contains(fields[1], ":") {
+				continue
+			}
+			if !declared[fields[1]] {
+				t.Errorf("%s.xsd lacks the element %s of its DTD", name, fields[1])
+			}
+			delete(declared, fields[1])
 		}
-		if !declared[fields[1]] {
-			t.Errorf("mir.xsd lacks the element %s of mir.dtd", fields[1])
+		for element := range declared {
+			t.Errorf("%s.dtd lacks the element %s of its schema", name, element)
 		}
-		delete(declared, fields[1])
-	}
-	for name := range declared {
-		t.Errorf("mir.dtd lacks the element %s of mir.xsd", name)
 	}
 }

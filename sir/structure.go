@@ -23,8 +23,13 @@ type Program struct {
 // Kind is the kind of a region.
 type Kind string
 
-// Function is the kind of a function, which a document calls a unit.
-const Function Kind = "function"
+// Kinds of regions. A document calls a function a unit, and the others code regions.
+const (
+	Function Kind = "function"
+	Loop     Kind = "loop"
+	Body     Kind = "body" // of a loop: its executions are the loop's iterations
+	Call     Kind = "call"
+)
 
 // Region is a part of a program that can be measured, with the regions inside it. Its id is
 // stable: it depends only on the program's identity and the region's name, so the same build
@@ -38,8 +43,33 @@ type Region struct {
 	Line    int
 	Entry   uint64 // address in the file, without the module's bias
 	Size    uint64
+	Code    *Code // of a region inside a function
 	Regions []Region
+	// Unknown says why the regions inside are not known, "" if they are.
+	Unknown string
 }
+
+// Code describes a region inside a function.
+type Code struct {
+	Column  int    // in Line, 0 if not known
+	EndLine int    // the greatest line
+	Callee  string // of a call: the name in the source, "" if it is not known
+	// Irreducible: control enters the loop at several places. It has no body then.
+	Irreducible bool
+	Ranges      []Range
+	Enter       []Edge // all ways into the region
+	Leave       []Edge // all ways out of it
+	// Entries and Exits are the addresses that a Locator returns. Uncounted and Untimed say why
+	// there are none, "" if there are.
+	Entries, Exits     []uint64
+	Uncounted, Untimed string
+}
+
+// Range is code from an address to the one before another.
+type Range struct{ Low, High uint64 }
+
+// Edge leads from an instruction to another one. From is 0 where the function is entered.
+type Edge struct{ From, To uint64 }
 
 // All returns the regions of the program, each before those inside it.
 func (p *Program) All() iter.Seq[*Region] {

@@ -66,7 +66,7 @@ func Check(extended bool, answer []byte) error {
 	}
 	switch root := tree.Root(); {
 	case root.Space() == "" && root.Name() == "sir":
-		return named("sir.xsd", g.sir.Validate(tree))
+		return errors.Join(named("sir.xsd", g.sir.Validate(tree)), named("sir.dtd", g.structure.validate(answer)))
 	case root.Space() == "" && root.Name() == "reply":
 		return named("omis.xsd", g.omis.Validate(tree))
 	case root.Space() == mir.GatewayNamespace:
@@ -137,7 +137,7 @@ func levels(m *mir.Measurement) error {
 // grammar has the schemas and DTDs that answers are checked against.
 type grammar struct {
 	mir, sir, omis, gateway *xsd.Schema
-	ours, report            *dtd
+	ours, structure, report *dtd
 }
 
 // grammars are parsed once per process.
@@ -150,12 +150,14 @@ var grammars = sync.OnceValues(func() (g grammar, err error) {
 			return g, err
 		}
 	}
-	ours, err := fs.ReadFile(schemas.Files(), "mir.dtd")
-	if err != nil {
-		return g, err
-	}
-	if g.ours, err = parseDTD(ours); err != nil {
-		return g, named("mir.dtd", err)
+	for name, into := range map[string]**dtd{"mir.dtd": &g.ours, "sir.dtd": &g.structure} {
+		text, err := fs.ReadFile(schemas.Files(), name)
+		if err != nil {
+			return g, err
+		}
+		if *into, err = parseDTD(text); err != nil {
+			return g, named(name, err)
+		}
 	}
 	g.report, err = parseDTD(report)
 	return g, named("the DTD of the report", err)
