@@ -9,6 +9,7 @@ import (
 	"mirador/mir/translate"
 	"mirador/omis"
 	"mirador/omis/node"
+	"mirador/sir"
 )
 
 // Options of an answer.
@@ -110,6 +111,12 @@ func (a *App) machine() translate.Node {
 // modules, in which regions and functions can be found: all of them, or those of a program.
 func (a *App) targets(ctx context.Context, inCode bool, program string) (*translate.Targets, error) {
 	t := &translate.Targets{Node: a.machine(), Lacks: a.registry.config.Lacks}
+	t.Inside = func(m *translate.Module, r *sir.Region) ([]sir.Region, error) {
+		if m.Inside == nil {
+			return nil, nil
+		}
+		return m.Inside(ctx, r)
+	}
 	s := translate.NewSnapshot(&mir.SnapshotRequest{}, t.Node)
 	reply, err := a.tool.request(ctx, s.Request)
 	if err != nil {

@@ -48,7 +48,11 @@ func findRegion(c *mir.CodeRegion, t *Targets) (*region, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	return &region{name: copies[0].Name, copies: copies, entry: c.From != "", exit: c.From != "" || c.To != ""}, nil
+	called := copies[0].Name
+	if copies[0].Code != nil {
+		called = copies[0].ID
+	}
+	return &region{name: called, copies: copies, entry: c.From != "", exit: c.From != "" || c.To != ""}, nil
 }
 
 // findNamed finds a region by its id, or else by a name that only one region has. That is a
@@ -63,6 +67,9 @@ func findNamed(name string, pos mir.Position, t *Targets) ([]regionCopy, *Error)
 	})
 	if len(found) > 0 {
 		return found, nil
+	}
+	if inner, err := findInside(name, pos, t); len(inner) > 0 || err != nil {
+		return inner, err
 	}
 	found = t.gather(func(m *Module) []*sir.Region { return m.Index().ByName(name) })
 	if len(found) == 0 {

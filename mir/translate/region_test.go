@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -47,6 +48,35 @@ func TestFindUnitByName(t *testing.T) {
 	} {
 		if _, err := findNamed(name, mir.Position{}, targets); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v, want %q", name, err, words)
+		}
+	}
+}
+
+// TestFindInside finds regions inside functions by their ids, and says which regions there are.
+func TestFindInside(t *testing.T) {
+	program := &sir.Program{Regions: []sir.Region{{ID: "web:net/http.Get", Name: "net/http.Get", Kind: sir.Function}, {ID: "web:bad", Name: "bad", Kind: sir.Function}}}
+	web := Module{Program: program, Index: func() *sir.Index { return sir.NewIndex(program) }}
+	targets := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{web}}}}
+	targets.Inside = func(_ *Module, of *sir.Region) ([]sir.Region, error) {
+		if of.Name == "bad" {
+			return nil, errors.New("not understood")
+		}
+		return []sir.Region{{ID: of.ID + "/loop1", Code: &sir.Code{}, Regions: []sir.Region{{ID: of.ID + "/loop1/body", Code: &sir.Code{}}}}}, nil
+	}
+	for _, id := range []string{"web:net/http.Get/loop1", "web:net/http.Get/loop1/body"} {
+		r, err := findRegion(&mir.CodeRegion{From: id}, targets)
+		if err != nil || len(r.copies) != 1 || r.copies[0].ID != id || r.name != id {
+			t.Errorf("%s: %+v, %v", id, r, err)
+		}
+	}
+	for id, words := range map[string]string{
+		"web:net/http.Get/loop2":       "web:net/http.Get has no region loop2; it has loop1",
+		"web:net/http.Get/loop1/body2": "has no region loop1/body2",
+		"web:net/http.Put":             "no unit",
+		"web:bad/loop1":                "not understood",
+	} {
+		if _, err := findRegion(&mir.CodeRegion{From: id}, targets); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: %v, want %q", id, err, words)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"context"
 	"strconv"
 	"strings"
 
@@ -16,6 +17,8 @@ type Targets struct {
 	// Lacks returns the reason why the machine cannot measure a metric, "" if it can; nil: it
 	// lacks nothing.
 	Lacks func(Metric) string
+	// Inside returns the regions inside a function of a module; nil: none can be found.
+	Inside func(*Module, *sir.Region) ([]sir.Region, error)
 }
 
 // Node is the machine of the processes.
@@ -51,6 +54,8 @@ type Module struct {
 	Program *sir.Program
 	Index   func() *sir.Index // of Program
 	Locator sir.Locator
+	// Inside finds the regions inside a function; nil: it has none.
+	Inside func(context.Context, *sir.Region) ([]sir.Region, error)
 }
 
 // process finds a process by its token, nil if there is none.

@@ -9,9 +9,12 @@ import (
 	"mirador/sir"
 )
 
-// Entries returns the single address that each execution of a function passes once: see
-// entered.
+// Entries returns the addresses of a region inside a function, and of a function the single
+// address that each execution passes once: see entered.
 func (im *Image) Entries(r *sir.Region) ([]uint64, error) {
+	if c := r.Code; c != nil {
+		return c.Entries, refusal(r, c.Uncounted)
+	}
 	addr, err := im.entered(r)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,10 @@
 package binary
 
-import "fmt"
+import (
+	"fmt"
+
+	"mirador/sir"
+)
 
 // FormatError reports that a file is not a program that this package can read.
 type FormatError struct {
@@ -12,8 +16,8 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("cannot read %s as a program: %s", e.Path, e.Why)
 }
 
-// CodeError reports that the exits of a function are unknown, because its machine code cannot
-// be followed.
+// CodeError reports that the exits of a function, or the regions inside it, are unknown, because
+// its machine code cannot be followed.
 type CodeError struct {
 	Function string
 	Addr     uint64 // of the instruction, in the file
@@ -21,7 +25,19 @@ type CodeError struct {
 }
 
 func (e *CodeError) Error() string {
-	return fmt.Sprintf("cannot find the exits of %s: %s at %#x", e.Function, e.Why, e.Addr)
+	return fmt.Sprintf("cannot follow the code of %s: %s at %#x", e.Function, e.Why, e.Addr)
+}
+
+// RegionError reports that no addresses count or time a region inside a function.
+type RegionError struct{ Region, Why string }
+
+func (e *RegionError) Error() string { return e.Region + ": " + e.Why }
+
+func refusal(r *sir.Region, why string) error {
+	if why == "" {
+		return nil
+	}
+	return &RegionError{r.ID, why}
 }
 
 // ReplacedError reports that the file of a running program is not accessible: it was deleted

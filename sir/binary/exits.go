@@ -16,7 +16,12 @@ import (
 // Exits disassembles the function from its start to its end. A jump leaves the function if its
 // target is outside. A jump through a register or memory leaves it unless it belongs to a
 // switch.
+//
+// Of a region inside a function Exits returns the addresses that Inside found.
 func (im *Image) Exits(unit *sir.Region) ([]uint64, error) {
+	if c := unit.Code; c != nil {
+		return c.Exits, refusal(unit, c.Untimed)
+	}
 	f, ok := im.find(unit.Entry)
 	if !ok || f.addr != unit.Entry {
 		return nil, &CodeError{unit.Name, unit.Entry, "no function of " + im.base() + " begins"}
@@ -89,6 +94,16 @@ type body struct {
 	low, end uint64
 	returns  []uint64
 	jumps    []jump
+	last     x86asm.Op // of the last instruction that is not padding
+}
+
+// ends reports whether control cannot go on behind the body, unless its last call returns.
+func (b *body) ends() bool {
+	switch b.last {
+	case x86asm.CALL, x86asm.JMP, x86asm.HLT:
+		return true
+	}
+	return false
 }
 
 // jump is a jump of any kind.
@@ -150,6 +165,9 @@ func (im *Image) disassemble(f symbol) (*body, error) {
 			}
 		}
 		regs.update(inst, addr, b)
+		if !isPadding(inst) {
+			b.last = inst.Op
+		}
 		at += inst.Len
 	}
 	return b, nil

@@ -21,6 +21,7 @@ func use(im *Image) {
 	for i, u := range program(im).Regions {
 		if i < 200 {
 			_, _ = im.Exits(&u)
+			_, _ = im.Inside(context.Background(), &u)
 			im.lines.at(context.Background(), u.Entry+1)
 		}
 	}

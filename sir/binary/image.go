@@ -41,6 +41,11 @@ type Image struct {
 	functions func() sir.Program
 	index     func() *sir.Index
 	frames    func() frameTable
+	imports   func() imported
+	handlers  func() handlerTable
+	whole     *elfFile
+	inner     innerCache
+	endless   sync.Map // whether functions never return, by their addresses
 }
 
 var _ sir.Locator = (*Image)(nil)
@@ -79,6 +84,8 @@ func newImage(path, name string, f File, debug DebugFiles) (*Image, error) {
 	}
 	im := &Image{path: path, name: name, file: f, stamp: stamp(info)}
 	im.frames = sync.OnceValue(im.readFrames)
+	im.handlers = sync.OnceValue(im.readHandlers)
+	im.imports = sync.OnceValue(im.readImports)
 	err = guard(path, func() error { return im.read(f, debug) })
 	if err != nil {
 		return nil, err
@@ -97,7 +104,7 @@ func (im *Image) read(f File, files DebugFiles) error {
 	if err != nil {
 		return err
 	}
-	im.elf = main.File
+	im.elf, im.whole = main.File, main
 	im.buildID, im.ibt = notes(main)
 	debug := main
 	if !main.has(".symtab") || !main.has(".debug_line") {
@@ -145,6 +152,21 @@ func (im *Image) code(addr, size uint64) ([]byte, error) {
 		return b, nil
 	}
 	return nil, &FormatError{im.path, fmt.Sprintf("no code at %#x", addr)}
+}
+
+// data reads what the file has in memory at addr: up to size bytes.
+func (im *Image) data(addr uint64, size int) []byte {
+	for _, p := range im.elf.Progs {
+		if p.Type != elf.PT_LOAD || addr-p.Vaddr >= p.Filesz {
+			continue
+		}
+		b := make([]byte, min(uint64(size), p.Filesz-(addr-p.Vaddr)))
+		if _, err := p.ReadAt(b, int64(addr-p.Vaddr)); err != nil {
+			return nil
+		}
+		return b
+	}
+	return nil
 }
 
 // extent returns the range of addresses to which the image is loaded, without bias.

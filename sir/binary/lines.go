@@ -187,24 +187,69 @@ func (t *lineTable) at(ctx context.Context, addr uint64) (file string, line int)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	lines, row := t.row(ctx, d, addr)
+	if lines == nil {
+		return "", 0
+	}
+	return printable(lines.File(row.File)), row.Line
+}
+
+// positions returns the positions of instructions in the source, where they are known.
+func (t *lineTable) positions(ctx context.Context, insts []instruction) (map[uint64]position, error) {
+	found := make(map[uint64]position, len(insts))
+	if t.data == nil {
+		return found, nil
+	}
+	d, err := t.data.get(ctx)
+	if d == nil {
+		return found, err
+	}
+	type fileOf struct {
+		lines *safedwarf.Lines
+		file  int
+	}
+	paths := map[fileOf]string{}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range insts {
+		lines, row := t.row(ctx, d, insts[i].addr)
+		if lines == nil || row.Line <= 0 {
+			continue
+		}
+		key := fileOf{lines, row.File}
+		path, known := paths[key]
+		if !known {
+			path = printable(lines.File(row.File))
+			paths[key] = path
+		}
+		if path != "" {
+			found[insts[i].addr] = position{path, row.Line, int(row.Column)}
+		}
+	}
+	return found, ctx.Err()
+}
+
+// row returns the row of the line table that applies to an address, with its line program; nil
+// if there is none. t.mu is locked.
+func (t *lineTable) row(ctx context.Context, d *lineData, addr uint64) (*safedwarf.Lines, safedwarf.Row) {
 	i := sort.Search(len(d.spans), func(i int) bool { return d.spans[i].low > addr })
 	const overlapping = 64 // units whose ranges are damaged or nested
 	for j := i - 1; j >= max(0, i-overlapping); j-- {
 		if s := d.spans[j]; addr < s.high {
-			if file, line := t.lookUp(ctx, d, d.units[s.unit], addr); file != "" {
-				return file, line
+			if lines, row := t.lookUp(ctx, d, d.units[s.unit], addr); lines != nil {
+				return lines, row
 			}
 		}
 	}
-	return "", 0
+	return nil, safedwarf.Row{}
 }
 
-func (t *lineTable) lookUp(ctx context.Context, d *lineData, u compileUnit, addr uint64) (file string, line int) {
+func (t *lineTable) lookUp(ctx context.Context, d *lineData, u compileUnit, addr uint64) (*safedwarf.Lines, safedwarf.Row) {
 	known, ok := t.decoded[u.table]
 	if !ok {
 		known = d.decode(ctx, u)
 		if ctx.Err() != nil {
-			return "", 0
+			return nil, safedwarf.Row{}
 		}
 		if t.rows += len(known.rows); t.rows > keptRows {
 			clear(t.decoded)
@@ -216,10 +261,10 @@ func (t *lineTable) lookUp(ctx context.Context, d *lineData, u compileUnit, addr
 	if !exact {
 		i--
 	}
-	if i < 0 || known.rows[i].Line == noLine {
-		return "", 0
+	if i < 0 || known.rows[i].Line == noLine || known.lines.File(known.rows[i].File) == "" {
+		return nil, safedwarf.Row{}
 	}
-	return printable(known.lines.File(known.rows[i].File)), known.rows[i].Line
+	return known.lines, known.rows[i]
 }
 
 // decode returns the rows of a unit's line program.

@@ -1,0 +1,70 @@
+package translate
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"mirador/mir"
+	"mirador/sir"
+)
+
+// findInside finds a region inside a function by its id, which begins with the id of the function
+// and a slash. It returns none if no function has such an id: names of functions may have slashes.
+func findInside(id string, pos mir.Position, t *Targets) ([]regionCopy, *Error) {
+	var failed *Error
+	found := t.gather(func(m *Module) []*sir.Region {
+		of := functionOf(id, m)
+		if of == nil || t.Inside == nil {
+			return nil
+		}
+		regions, err := t.Inside(m, of)
+		if err != nil {
+			failed = cmp.Or(failed, Errorf(CannotBeDone, pos, "%s: %v", id, err))
+			return nil
+		}
+		whole := sir.Program{Regions: regions}
+		for r := range whole.All() {
+			if r.ID == id {
+				return []*sir.Region{r}
+			}
+		}
+		failed = cmp.Or(failed, Errorf(NotFound, pos, "%s has no region %s%s", of.ID, id[len(of.ID)+1:], regionsOf(regions)))
+		return nil
+	})
+	if len(found) > 0 {
+		return found, nil
+	}
+	return nil, failed
+}
+
+// functionOf returns the function with the longest id that an id inside a function begins with.
+func functionOf(id string, m *Module) *sir.Region {
+	for {
+		i := strings.LastIndexByte(id, '/')
+		if i < 0 {
+			return nil
+		}
+		id = id[:i]
+		if r := m.Index().ByID(id); r != nil && r.Kind == sir.Function {
+			return r
+		}
+	}
+}
+
+// regionsOf lists the outermost regions inside a function.
+func regionsOf(regions []sir.Region) string {
+	const most = 10
+	var names []string
+	for _, r := range regions {
+		if len(names) == most {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, r.ID[strings.LastIndexByte(r.ID, '/')+1:])
+	}
+	if len(names) == 0 {
+		return "; it has none"
+	}
+	return fmt.Sprintf("; it has %s", strings.Join(names, ", "))
+}

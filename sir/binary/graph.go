@@ -1,0 +1,392 @@
+package binary
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"mirador/sir/flow"
+)
+
+// graph is the control flow of a function: its blocks, and the instructions in them.
+type graph struct {
+	flow.Graph
+	insts []instruction // in the order of their addresses
+	first []int         // of each block, the index of its first instruction
+}
+
+// instruction is a decoded instruction with where control goes from it.
+type instruction struct {
+	x86asm.Inst
+	addr   uint64
+	next   []uint64 // addresses in the function where control may go on
+	splits bool     // a block ends behind it
+	callee string   // of a call: the symbol that is called, "*" if it is not known
+}
+
+func (i *instruction) end() uint64 { return i.addr + uint64(i.Len) }
+
+// maxAnalysed limits the code of functions whose control flow is analysed.
+const maxAnalysed = 1 << 20
+
+// analyse decodes a function along its control flow. The error is a *CodeError if a part of its
+// code is not understood, because counts in an incomplete graph would be wrong.
+func (im *Image) analyse(f symbol) (*graph, error) {
+	d := descent{im: im, f: f, known: map[uint64]*instruction{}, leaders: map[uint64]bool{f.addr: true}, inside: map[uint64]uint64{}}
+	if err := d.enlarge(f); err != nil {
+		return nil, err
+	}
+	for d.todo = []uint64{f.addr}; len(d.todo) > 0; {
+		if err := d.all(); err != nil {
+			return nil, err
+		}
+		if err := d.complete(); err != nil {
+			return nil, err
+		}
+	}
+	return d.graph()
+}
+
+// descent decodes a function from its entry on.
+type descent struct {
+	im      *Image
+	f       symbol
+	parts   []codePart
+	size    int
+	pads    []padRange
+	known   map[uint64]*instruction
+	inside  map[uint64]uint64 // addresses within instructions, with the instructions
+	leaders map[uint64]bool   // addresses where control arrives other than from the instruction before
+	todo    []uint64
+	skipped []piece // code that only the runtime of the language reaches
+	order   []uint64
+	tables  []piece // tables of switches
+}
+
+// codePart is the code of a function, or of a part of it that the compiler moved elsewhere.
+type codePart struct {
+	low  uint64
+	code []byte
+}
+
+func (p codePart) holds(addr uint64) bool { return addr-p.low < uint64(len(p.code)) }
+
+func (d *descent) fail(at uint64, format string, args ...any) error {
+	return &CodeError{d.f.name, at, fmt.Sprintf(format, args...)}
+}
+
+// enlarge adds a part to the function.
+func (d *descent) enlarge(part symbol) error {
+	const most = 64
+	code, err := d.im.code(part.addr, part.size)
+	if err != nil {
+		return err
+	}
+	if d.size += len(code); d.size > maxAnalysed || len(d.parts) == most {
+		return d.fail(part.addr, "more than %d bytes or %d parts of code", maxAnalysed, most)
+	}
+	d.parts = append(d.parts, codePart{part.addr, code})
+	pads, err := d.im.landingPads(part)
+	d.pads = append(d.pads, pads...)
+	return err
+}
+
+// bytes returns the code from an address on, nil outside of the function.
+func (d *descent) bytes(addr uint64) []byte {
+	for _, p := range d.parts {
+		if p.holds(addr) {
+			return p.code[addr-p.low:]
+		}
+	}
+	return nil
+}
+
+// all decodes from all addresses that are still to decode.
+func (d *descent) all() error {
+	for len(d.todo) > 0 {
+		at := d.todo[len(d.todo)-1]
+		d.todo = d.todo[:len(d.todo)-1]
+		if err := d.run(at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run decodes instructions until control does not go on to the next one.
+func (d *descent) run(at uint64) error {
+	for d.known[at] == nil {
+		inst, err := d.decode(at)
+		if err != nil {
+			return err
+		}
+		if err := d.follow(inst); err != nil {
+			return err
+		}
+		for _, to := range inst.next {
+			if to != inst.end() {
+				d.leaders[to] = true
+				d.todo = append(d.todo, to)
+			}
+		}
+		if inst.splits {
+			d.leaders[inst.end()] = true
+		}
+		if !slices.Contains(inst.next, inst.end()) {
+			return nil
+		}
+		at = inst.end()
+	}
+	return nil
+}
+
+func (d *descent) decode(at uint64) (*instruction, error) {
+	if other, ok := d.inside[at]; ok {
+		return nil, d.fail(at, "a branch leads into the middle of the instruction at %#x", other)
+	}
+	code := d.bytes(at)
+	if code == nil {
+		return nil, d.fail(at, "control leaves the function without a branch")
+	}
+	decoded, ok := decodeInstruction(code)
+	if !ok {
+		return nil, d.fail(at, "an unknown instruction")
+	}
+	inst := &instruction{Inst: decoded, addr: at}
+	for a := at + 1; a < inst.end(); a++ {
+		if d.known[a] != nil {
+			return nil, d.fail(a, "a branch leads into the middle of the instruction at %#x", at)
+		}
+		d.inside[a] = at
+	}
+	d.known[at] = inst
+	d.order = append(d.order, at)
+	return inst, nil
+}
+
+// follow finds where control goes from an instruction.
+func (d *descent) follow(inst *instruction) error {
+	switch {
+	case inst.Op == x86asm.CALL || inst.Op == x86asm.LCALL:
+		return d.call(inst)
+	case inst.Op == x86asm.RET, inst.Op == x86asm.LRET, inst.Op == x86asm.IRET, inst.Op == x86asm.IRETQ, inst.Op == x86asm.IRETD,
+		inst.Op == x86asm.UD1, inst.Op == x86asm.UD2, inst.Op == x86asm.HLT, inst.Op == x86asm.INT && inst.Len == 1:
+		inst.splits = true
+	case isJump(inst.Op):
+		return d.jump(inst)
+	default:
+		inst.next = []uint64{inst.end()}
+	}
+	return nil
+}
+
+// jump follows a jump: inside the function, to a part of it elsewhere, or out of it.
+func (d *descent) jump(inst *instruction) error {
+	inst.splits = true
+	conditional := inst.Op != x86asm.JMP
+	if conditional {
+		inst.next = []uint64{inst.end()}
+	}
+	to, direct := inst.Args[0].(x86asm.Rel)
+	if !direct {
+		return d.indirect(inst)
+	}
+	target := inst.end() + uint64(int64(to))
+	if d.bytes(target) == nil {
+		cold, ok := d.im.coldPart(jump{addr: inst.addr, direct: true, target: target, conditional: conditional})
+		switch {
+		case ok:
+			if err := d.enlarge(cold); err != nil {
+				return err
+			}
+		case conditional:
+			return d.fail(inst.addr, "a conditional jump to another function")
+		default:
+			return nil // a tail call
+		}
+	}
+	if d.bytes(target) != nil {
+		inst.next = append(inst.next, target)
+	}
+	return nil
+}
+
+// indirect follows a jump through a register or memory, which is that of a switch or a tail call.
+func (d *descent) indirect(inst *instruction) error {
+	targets, isTable, err := d.table(inst)
+	switch {
+	case err != nil:
+		return err
+	case isTable:
+		inst.next = targets
+	case slices.Contains(d.bytes(inst.addr)[:inst.Len-1], 0x3e): // compilers use the prefix for a switch
+		return d.fail(inst.addr, "a jump of a switch whose table is not found")
+	}
+	return nil
+}
+
+// call follows a call: to the next instruction if it returns, and to what handles exceptions.
+func (d *descent) call(inst *instruction) error {
+	target, name := d.im.callee(inst)
+	inst.callee = cmp.Or(name, "*")
+	if returnsTwice[name] {
+		return d.fail(inst.addr, "a call of %s, which may return several times", name)
+	}
+	if slices.Contains(growing, name) {
+		d.restart(inst)
+		return nil
+	}
+	if !d.im.neverReturns(target, name) && d.bytes(inst.end()) != nil {
+		inst.next = []uint64{inst.end()}
+	}
+	if pad := padOf(d.pads, inst.addr); pad != 0 {
+		inst.next, inst.splits = append(inst.next, pad), true
+		if d.bytes(pad) == nil {
+			if part, ok := d.im.frames().find(pad); !ok {
+				return d.fail(pad, "an exception is handled outside of the function")
+			} else if err := d.enlarge(part); err != nil {
+				return err
+			}
+		}
+	}
+	inst.splits = inst.splits || len(inst.next) == 0
+	return nil
+}
+
+// restart skips the code behind the call with which a function of Go grows its stack: it restores
+// the arguments and jumps to the entry, where the function begins as if it had not run before.
+func (d *descent) restart(inst *instruction) {
+	inst.splits = true
+	at := inst.end()
+	for range longestGrow {
+		next, ok := decodeInstruction(d.bytes(at))
+		if !ok {
+			return
+		}
+		at += uint64(next.Len)
+		if next.Op == x86asm.JMP {
+			d.skipped = append(d.skipped, piece{inst.end(), at})
+			return
+		}
+	}
+}
+
+// complete checks that no code is left that control does not reach: it would be reached in a way
+// that was not found. Code behind a call that does not return is reached for the compiler, which
+// did not know it; the call is then treated as one that returns.
+func (d *descent) complete() error {
+	for _, p := range d.parts {
+		var before *instruction
+		for at := p.low; p.holds(at); {
+			if inst := d.known[at]; inst != nil {
+				before, at = inst, inst.end()
+				continue
+			}
+			if end := coveredBy(d.skipped, at); end > 0 {
+				at = end
+				continue
+			}
+			if end := coveredBy(d.tables, at); end > 0 {
+				at = end
+				continue
+			}
+			inst, ok := decodeInstruction(d.bytes(at))
+			if ok && !isPadding(inst) && before != nil && before.callee != "" && before.end() == at {
+				before.next, before.splits = append(before.next, at), true
+				d.leaders[at], d.todo = true, append(d.todo, at)
+				return nil
+			}
+			if !ok || !isPadding(inst) {
+				return d.fail(at, "code that no branch leads to")
+			}
+			at += uint64(inst.Len)
+		}
+	}
+	return nil
+}
+
+// coveredBy returns the end of the piece that contains an address, 0 if none does.
+func coveredBy(pieces []piece, at uint64) uint64 {
+	for _, p := range pieces {
+		if p.low <= at && at < p.end {
+			return p.end
+		}
+	}
+	return 0
+}
+
+// isPadding reports whether an instruction may be between functions or loops without purpose.
+func isPadding(inst x86asm.Inst) bool {
+	switch inst.Op {
+	case x86asm.NOP, x86asm.UD1, x86asm.UD2:
+		return true
+	case x86asm.INT:
+		return inst.Len == 1
+	case x86asm.XCHG, x86asm.MOV:
+		return inst.Args[0] == inst.Args[1]
+	}
+	return false
+}
+
+// graph divides the code into blocks.
+func (d *descent) graph() (*graph, error) {
+	g := &graph{}
+	for _, at := range slices.Sorted(maps.Keys(d.known)) {
+		g.insts = append(g.insts, *d.known[at])
+	}
+	number := map[uint64]int{}
+	begin := func(i int) {
+		number[g.insts[i].addr] = len(g.Blocks)
+		g.Blocks, g.first = append(g.Blocks, flow.Block{Start: g.insts[i].addr}), append(g.first, i)
+	}
+	entry, _ := slices.BinarySearchFunc(g.insts, d.f.addr, func(i instruction, a uint64) int { return cmp.Compare(i.addr, a) })
+	begin(entry) // Blocks[0] is the entry, whatever its address
+	for i := range g.insts {
+		if i != entry && (i == 0 || d.leaders[g.insts[i].addr] || g.insts[i-1].end() != g.insts[i].addr) {
+			begin(i)
+		}
+	}
+	for b := range g.Blocks {
+		i := g.lastOf(b, number)
+		last := &g.insts[i]
+		g.Blocks[b].End = last.end()
+		// A uprobe on a nop can harm the program.
+		for i > g.first[b] && g.insts[i].Op == x86asm.NOP {
+			i--
+		}
+		g.Blocks[b].Last = g.insts[i].addr
+		for _, to := range last.next {
+			s, ok := number[to]
+			if !ok {
+				return nil, d.fail(to, "control reaches no instruction")
+			}
+			g.Blocks[b].Succ = append(g.Blocks[b].Succ, s)
+		}
+	}
+	return g, g.Connect()
+}
+
+// lastOf returns the index of the last instruction of a block.
+func (g *graph) lastOf(b int, number map[uint64]int) int {
+	i := g.first[b]
+	for i+1 < len(g.insts) && !g.insts[i].splits && g.insts[i].end() == g.insts[i+1].addr {
+		if _, leader := number[g.insts[i+1].addr]; leader {
+			break
+		}
+		i++
+	}
+	return i
+}
+
+// code returns the instructions of a block.
+func (g *graph) code(b int) []instruction {
+	i := g.first[b]
+	n := i
+	for n < len(g.insts) && g.insts[n].addr < g.Blocks[b].End {
+		n++
+	}
+	return g.insts[i:n]
+}

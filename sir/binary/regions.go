@@ -1,0 +1,282 @@
+package binary
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"mirador/sir"
+	"mirador/sir/flow"
+)
+
+// Inside returns the loops and calls of a function as a tree of regions.
+//
+// The id of a region is the id of the region around it, "/", and a name: loop1, loop2 … in the
+// order of the source lines, body for the iterations of a loop, and call.SYMBOL for a call. Of
+// several calls of a symbol the second one has the suffix ~2. A copy that the compiler made of a
+// loop has the name of the loop with such a suffix.
+//
+// Callers share the regions and must not modify them. The error is a *CodeError if the code is
+// not understood, or the error of ctx.
+func (im *Image) Inside(ctx context.Context, unit *sir.Region) ([]sir.Region, error) {
+	f, ok := im.find(unit.Entry)
+	if unit.Kind != sir.Function || !ok || f.addr != unit.Entry {
+		return nil, &CodeError{unit.Name, unit.Entry, "no function of " + im.base() + " begins"}
+	}
+	if known, ok := im.inner.find(f.addr); ok {
+		return known, nil
+	}
+	found, err := im.inside(ctx, f, unit)
+	if err == nil {
+		im.inner.enter(f.addr, found)
+	}
+	return found, err
+}
+
+func (im *Image) inside(ctx context.Context, f symbol, unit *sir.Region) ([]sir.Region, error) {
+	g, err := im.analyse(f)
+	if err != nil {
+		return nil, err
+	}
+	t := tree{graph: g}
+	if t.at, err = im.lines.positions(ctx, g.insts); err != nil {
+		return nil, err
+	}
+	if t.loops, err = g.Loops(); err == nil {
+		t.dom, err = g.Dominators()
+	}
+	if err != nil {
+		return nil, &CodeError{unit.Name, unit.Entry, err.Error()}
+	}
+	t.depth = g.stackDepths()
+	return t.regions(unit.ID), nil
+}
+
+// innerCache keeps the regions inside the functions that were asked for last: requests for a probe
+// ask for the same function in each process.
+type innerCache struct {
+	mu    sync.Mutex
+	known map[uint64][]sir.Region
+}
+
+const mostInner = 64
+
+func (c *innerCache) find(entry uint64) ([]sir.Region, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found, ok := c.known[entry]
+	return found, ok
+}
+
+func (c *innerCache) enter(entry uint64, regions []sir.Region) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.known) >= mostInner || c.known == nil {
+		c.known = map[uint64][]sir.Region{}
+	}
+	c.known[entry] = regions
+}
+
+// tree makes the regions of one function.
+type tree struct {
+	*graph
+	at    map[uint64]position // of instructions
+	loops []flow.Loop
+	dom   []int
+	depth map[uint64]int // of the stack, before instructions
+}
+
+// position is a place in the source. Its line is 0 if it is not known.
+type position struct {
+	file         string
+	line, column int
+}
+
+func (p position) compare(q position) int {
+	return cmp.Or(cmp.Compare(p.line, q.line), cmp.Compare(p.column, q.column))
+}
+
+// regions returns all regions of the function with their ids.
+func (t *tree) regions(id string) []sir.Region {
+	inside := make([][]sir.Region, len(t.loops)+1) // of each loop; the last: outside of all loops
+	slot := func(loop int) *[]sir.Region {
+		if loop < 0 {
+			loop = len(t.loops)
+		}
+		return &inside[loop]
+	}
+	innermost := t.innermost()
+	for b := range t.Blocks {
+		for _, inst := range t.code(b) {
+			if inst.callee != "" {
+				at := slot(innermost[b])
+				*at = append(*at, t.call(b, &inst))
+			}
+		}
+	}
+	for i := len(t.loops) - 1; i >= 0; i-- { // those inside first
+		l := &loopRegion{tree: t, Loop: &t.loops[i]}
+		r := l.region()
+		r.Regions = append(l.body(), inside[i]...)
+		at := slot(t.loops[i].Parent)
+		*at = append(*at, r)
+	}
+	all := *slot(-1)
+	name(all, id)
+	return all
+}
+
+// innermost returns the innermost loop of each block, -1 for none.
+func (t *tree) innermost() []int {
+	of := slices.Repeat([]int{-1}, len(t.Blocks))
+	for i, l := range t.loops { // outer loops first
+		for _, b := range l.Body {
+			of[b] = i
+		}
+	}
+	return of
+}
+
+// name orders regions by their lines, and sets their ids and those of the regions inside them.
+func name(regions []sir.Region, parent string) {
+	slices.SortStableFunc(regions, func(a, b sir.Region) int {
+		return cmp.Or(falseFirst(a.Kind != sir.Body, b.Kind != sir.Body),
+			cmp.Compare(a.Line, b.Line), cmp.Compare(a.Code.Column, b.Code.Column), cmp.Compare(a.Entry, b.Entry))
+	})
+	used := map[string]int{}
+	loops := 0
+	for i := range regions {
+		r := &regions[i]
+		if r.Kind == sir.Loop {
+			if before := lastLoop(regions[:i]); before == nil || !sameSource(before, r) {
+				loops++
+			}
+			r.Name = "loop" + strconv.Itoa(loops)
+		}
+		r.ID = parent + "/" + r.Name
+		if used[r.ID]++; used[r.ID] > 1 {
+			r.ID += "~" + strconv.Itoa(used[r.ID])
+		}
+		name(r.Regions, r.ID)
+	}
+}
+
+func lastLoop(regions []sir.Region) *sir.Region {
+	for i := len(regions) - 1; i >= 0; i-- {
+		if regions[i].Kind == sir.Loop {
+			return &regions[i]
+		}
+	}
+	return nil
+}
+
+// sameSource reports whether two loops were made from one loop of the source.
+func sameSource(a, b *sir.Region) bool {
+	return a.Code.Column > 0 && a.File == b.File && a.Line == b.Line && a.Code.Column == b.Code.Column
+}
+
+// call returns the region of a call.
+func (t *tree) call(b int, inst *instruction) sir.Region {
+	p := t.at[inst.addr]
+	r := sir.Region{
+		Name: "call." + printable(inst.callee), Kind: sir.Call, File: p.file, Line: p.line, Entry: inst.addr, Size: uint64(inst.Len),
+		Code: &sir.Code{
+			Column: p.column, EndLine: p.line, Ranges: []sir.Range{{Low: inst.addr, High: inst.end()}}, Entries: []uint64{inst.addr},
+			Leave: []sir.Edge{{From: inst.addr, To: inst.end()}},
+		},
+	}
+	if inst.callee != "*" {
+		r.Code.Callee = sourceName(inst.callee)
+	}
+	before := inst.addr
+	if code := t.code(b); code[0].addr != inst.addr {
+		i := slices.IndexFunc(code, func(i instruction) bool { return i.addr == inst.addr })
+		before = code[i-1].addr
+	}
+	r.Code.Enter = []sir.Edge{{From: before, To: inst.addr}}
+	next := slices.IndexFunc(t.Blocks, func(b flow.Block) bool { return b.Start == inst.end() })
+	switch {
+	case !slices.Contains(inst.next, inst.end()):
+		r.Code.Leave, r.Code.Untimed = nil, "the call does not return"
+	case next >= 0 && len(t.Blocks[next].Pred) > 1:
+		r.Code.Untimed = fmt.Sprintf("other code leads to the instruction behind the call, at %#x", inst.end())
+	default:
+		r.Code.Exits = []uint64{inst.end()}
+	}
+	return r
+}
+
+// edges returns edges of the graph by the addresses of their instructions.
+func (t *tree) edges(edges []flow.Edge) (list []sir.Edge) {
+	for _, e := range edges {
+		from := uint64(0)
+		if e.From != flow.Outside {
+			from = t.Blocks[e.From].Last
+		}
+		list = append(list, sir.Edge{From: from, To: t.Blocks[e.To].Start})
+	}
+	return list
+}
+
+// measure finds the addresses that count and time a region.
+func (t *tree) measure(c *sir.Code, enter, leave []flow.Edge) {
+	var err error
+	if c.Entries, err = t.Places(enter); err != nil {
+		c.Entries, c.Uncounted, c.Untimed = nil, err.Error(), err.Error()
+		return
+	}
+	c.Exits, err = t.Places(leave)
+	switch {
+	case err != nil:
+	case len(c.Exits) == 0:
+		err = errNeverLeft
+	case slices.ContainsFunc(c.Exits, func(a uint64) bool { return slices.Contains(c.Entries, a) }):
+		err = errSamePlace
+	default:
+		err = t.balanced(append(slices.Clone(c.Entries), c.Exits...))
+	}
+	if err != nil {
+		c.Exits, c.Untimed = nil, err.Error()
+	}
+}
+
+var (
+	errNeverLeft = errors.New("it is never left")
+	errSamePlace = errors.New("an execution begins at the address at which another one ends")
+)
+
+// balanced checks that the stack pointer has the same value at all addresses: it identifies an
+// execution.
+func (t *tree) balanced(at []uint64) error {
+	for _, a := range at {
+		d, ok := t.depth[a]
+		if !ok {
+			return fmt.Errorf("the stack pointer at %#x is not known", a)
+		}
+		if d != t.depth[at[0]] {
+			return fmt.Errorf("the stack pointer is not the same at %#x and %#x", at[0], a)
+		}
+	}
+	return nil
+}
+
+// ranges returns the code of blocks, in the order of the addresses.
+func (t *tree) ranges(blocks []int) (list []sir.Range) {
+	for _, b := range blocks {
+		list = append(list, sir.Range{Low: t.Blocks[b].Start, High: t.Blocks[b].End})
+	}
+	slices.SortFunc(list, func(a, b sir.Range) int { return cmp.Compare(a.Low, b.Low) })
+	joined := list[:0]
+	for _, r := range list {
+		if n := len(joined); n > 0 && joined[n-1].High == r.Low {
+			joined[n-1].High = r.High
+		} else {
+			joined = append(joined, r)
+		}
+	}
+	return joined
+}
