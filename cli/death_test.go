@@ -14,7 +14,7 @@ import (
 // the monitor has not seen the death yet.
 func TestProbeOfTheDead(t *testing.T) {
 	s := startServe(t, os.Geteuid())
-	for i := range 10 {
+	for i := range 5 {
 		target := targets.Start(t, "mmul", "--wait", "2", "8", "10")
 		name := "dying" + strconv.Itoa(i)
 		s.must(t, "", "attach", "--app", name, strconv.Itoa(target.PID))

@@ -15,6 +15,7 @@ import (
 
 	"mirador/cli/gate/report"
 	"mirador/examples/targets"
+	"mirador/omis/linux/subject"
 )
 
 // gated is a directory with the programs of a gate.
@@ -26,20 +27,14 @@ type gated struct {
 func newGated(t *testing.T, macros ...string) *gated {
 	t.Helper()
 	g := &gated{dir: targets.SharedDir(t), mark: targets.NoneLeft(t)}
-	source, err := filepath.Abs("testdata/gate/work.c")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, side := range []string{"base", "head"} {
-		if err := os.Mkdir(filepath.Join(g.dir, side), 0o755); err != nil {
+	const source = "testdata/gate/work.c"
+	for side, args := range map[string][]string{"base": {"-O1", source}, "head": append(macros, "-O1", source)} {
+		err := os.Mkdir(filepath.Join(g.dir, side), 0o755)
+		if err == nil {
+			err = os.Rename(subject.Compile(t, "work", args...), filepath.Join(g.dir, side, "work"))
+		}
+		if err != nil {
 			t.Fatal(err)
-		}
-		args := []string{"-g", "-O1", "-o", filepath.Join(g.dir, side, "work"), source}
-		if side == "head" {
-			args = append(args, macros...)
-		}
-		if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
 		}
 	}
 	return g

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/engine"
 	"mirador/omis/linux"
+	"mirador/omis/linux/subject"
 	"mirador/omis/monitor"
 	"mirador/omis/node"
 )
@@ -173,19 +173,10 @@ type witness struct {
 	work, called, elsewhere, data uint64
 }
 
-func buildWitness(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "witness")
-	if msg, err := exec.Command("gcc", "-O2", "-g", "-pthread", "-o", path, "testdata/witness.c").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, msg)
-	}
-	return path
-}
-
 // startWitness starts a witness and attaches the tool to it, as p_1.
 func startWitness(t *testing.T) (*live, *witness) {
 	t.Helper()
-	w := &witness{t: t, cmd: exec.Command(buildWitness(t), "two words", "", "third")}
+	w := &witness{t: t, cmd: exec.Command(subject.Compile(t, "witness", "testdata/witness.c"), "two words", "", "third")}
 	w.cmd.Stderr = os.Stderr
 	w.in, _ = w.cmd.StdinPipe()
 	out, _ := w.cmd.StdoutPipe()
