@@ -33,8 +33,11 @@ targets: needs-run ## build the example targets into bin/
 criu: ## make sure of a CRIU that works, to save, restore and migrate processes
 	@scripts/criu
 
+# Tests of live processes wait half of their time, so one package more than processors runs.
+PACKAGES = $(shell expr $$(nproc) + 1)
+
 test: needs-test lint ## run every test; a skipped one is a failure
-	go run ./scripts/testreport -count=1 -timeout=15m ./... -- -count=1 -timeout=15m -race $(RACE)
+	go run ./scripts/testreport -count=1 -p=$(PACKAGES) -timeout=8m ./... -- -count=1 -p=$(PACKAGES) -timeout=8m -race $(RACE)
 
 survive: needs-test ## run what targets must survive TIMES (20) times, and count
 	go run ./scripts/survive -times $(TIMES)
