@@ -26,30 +26,62 @@ const (
 	signalStack = 256 << 10
 )
 
+// interruption is where a signal has interrupted a thread. If that is in a copy of an instruction, pc is where the
+// thread comes out, and copied is set.
+type interruption struct {
+	pc     uint64
+	at     uint64 // where the handler's frame has it
+	copied bool
+}
+
 // Held: see patch.Process.
 func (p patched) Held(pick func(uint64) bool) (list []uint64, err error) {
+	err = p.interruptions(pick, func(i interruption) error {
+		list = append(list, i.pc)
+		return nil
+	})
+	return list, err
+}
+
+// Redirect: see patch.Process.
+func (p patched) Redirect(to map[uint64]uint64) error {
+	picked := func(pc uint64) bool { return to[pc] != 0 }
+	return p.interruptions(picked, func(i interruption) error {
+		if i.copied {
+			return nil // a breakpoint has been hit before the copy
+		}
+		_, err := p.o.space.memory.WriteAt(binary.LittleEndian.AppendUint64(nil, to[i.pc]), int64(i.at))
+		return err
+	})
+}
+
+// interruptions calls a function for each place where signals have interrupted threads and that pick selects.
+func (p patched) interruptions(pick func(uint64) bool, visit func(interruption) error) error {
 	mapped, err := proc.Maps(p.o.proc.PID)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, t := range p.o.tracer.threads {
 		var regs ptrace.Regs
 		if t.kind > vforked || ptrace.GetRegs(t.tid, &regs) != nil {
 			continue
 		}
-		held, err := p.o.patcher.interruptedAt(regs.Rsp, mapped, pick)
+		list, err := p.o.patcher.interruptedAt(regs.Rsp, mapped, pick)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		list = append(list, held...)
+		for _, i := range list {
+			if err := visit(i); err != nil {
+				return err
+			}
+		}
 	}
-	return list, nil
+	return nil
 }
 
-// interruptedAt lists those addresses that a function picks among the ones at which signals
-// have interrupted a stopped thread. It replaces an address in a copy by the one where the
-// thread comes out.
-func (p *patcher) interruptedAt(sp uint64, mapped proc.Mappings, pick func(uint64) bool) (list []uint64, err error) {
+// interruptedAt lists those places that a function picks among the ones where signals have interrupted a stopped
+// thread.
+func (p *patcher) interruptedAt(sp uint64, mapped proc.Mappings, pick func(uint64) bool) (list []interruption, err error) {
 	const redZone, word = 128, 8
 	begin := (sp - redZone) &^ (word - 1)
 	m, ok := mapped.At(sp)
@@ -63,12 +95,12 @@ func (p *patcher) interruptedAt(sp uint64, mapped proc.Mappings, pick func(uint6
 	stack := make([]byte, size)
 	n, _ := p.o.space.memory.ReadAt(stack, int64(begin))
 	for at := frameRIP &^ (word - 1); at+word <= n; at += word {
-		pc := binary.LittleEndian.Uint64(stack[at:])
-		if p.o.space.inArena(pc) {
-			pc = p.o.space.leads(pc)
+		i := interruption{pc: binary.LittleEndian.Uint64(stack[at:]), at: begin + uint64(at)}
+		if p.o.space.inArena(i.pc) {
+			i.pc, i.copied = p.o.space.leads(i.pc), true
 		}
-		if pick(pc) && p.isFrame(stack[at-frameRIP:], begin+uint64(at-frameRIP), sp) {
-			list = append(list, pc)
+		if pick(i.pc) && p.isFrame(stack[at-frameRIP:], i.at-frameRIP, sp) {
+			list = append(list, i)
 		}
 	}
 	return list, nil

@@ -27,6 +27,8 @@ type Process interface {
 	// Held returns the addresses on the threads' stacks to which signal handlers will return and
 	// for which pick returns true.
 	Held(pick func(addr uint64) bool) ([]uint64, error)
+	// Redirect has signal handlers that will return to some addresses return to others.
+	Redirect(to map[uint64]uint64) error
 	// Parked is Held for the stacks of goroutines, where Go's scheduler may continue them.
 	Parked(where landing.Goroutines, pick func(addr uint64) bool) ([]uint64, error)
 }
@@ -269,7 +271,24 @@ func (b *Batch) clearWay(process Process) error {
 		}
 	}
 	b.clearOfGoroutines(process, planted)
-	return moveThreads(threads, passes, func(pc uint64) *change { return inside(leads(pc)) })
+	if err := moveThreads(threads, passes, func(pc uint64) *change { return inside(leads(pc)) }); err != nil {
+		return err
+	}
+	return redirect(process, passes)
+}
+
+// redirect moves interrupted threads into the stubs of removed code that they must still execute.
+func redirect(process Process, passes map[uint64]pass) error {
+	to := make(map[uint64]uint64)
+	for addr, p := range passes {
+		if !p.fresh && p.err == nil {
+			to[addr] = p.to
+		}
+	}
+	if len(to) == 0 {
+		return nil
+	}
+	return process.Redirect(to)
 }
 
 // moveThreads moves threads that are where jumps will be. It first finds the changes that fail

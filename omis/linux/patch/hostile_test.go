@@ -19,6 +19,7 @@ func (idle) Call(uint64, ...uint64) (int64, error)           { return 0, nil }
 func (idle) CallOn(string, uint64, ...uint64) (int64, error) { return 0, nil }
 func (idle) Threads() ([]Thread, error)                      { return nil, nil }
 func (idle) Held(func(uint64) bool) ([]uint64, error)        { return nil, nil }
+func (idle) Redirect(map[uint64]uint64) error                { return nil }
 func (idle) Parked(landing.Goroutines, func(uint64) bool) ([]uint64, error) {
 	return nil, nil
 }

@@ -4,6 +4,7 @@ package patch
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -56,6 +57,13 @@ func (s *still) Held(pick func(uint64) bool) (list []uint64, err error) {
 	return list, nil
 }
 
+func (s *still) Redirect(to map[uint64]uint64) error {
+	for i, addr := range s.held {
+		s.held[i] = cmp.Or(to[addr], addr)
+	}
+	return nil
+}
+
 func (s *still) Parked(landing.Goroutines, func(uint64) bool) ([]uint64, error) { return nil, nil }
 
 // TestPassEntry checks a thread that is after the first instruction when code for the beginning of
@@ -101,11 +109,15 @@ func TestPassEntry(t *testing.T) {
 		}
 	}
 	stub := s.places[0].stub
+	p.held = []uint64{second, begin}
 	if err := s.WithdrawAll().Commit(p, nil); err != nil {
 		t.Fatal(err)
 	}
 	if p.moved != stub || s.Stands() > 0 {
 		t.Errorf("the thread continues at %#x, want %#x", p.moved, stub)
+	}
+	if p.held[0] != stub || p.held[1] != begin {
+		t.Errorf("signal handlers return to %#x, want %#x and %#x", p.held, stub, begin)
 	}
 }
 
