@@ -210,6 +210,14 @@ func (b *backend) Structure(ctx context.Context, name string, files []string, co
 	return b.runtime.Structure(ctx, pids, files, configured)
 }
 
+func (b *backend) Inside(ctx context.Context, name string, s *sir.Structure) (*sir.Structure, error) {
+	pids, err := b.living(name)
+	if err != nil {
+		return nil, err
+	}
+	return b.runtime.Inside(ctx, pids, s)
+}
+
 // living returns the pids of the living processes of an application.
 func (b *backend) living(name string) ([]int, error) {
 	a, err := b.registry.App(name)

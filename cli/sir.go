@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/prometheus/procfs"
@@ -19,40 +20,70 @@ import (
 )
 
 func newSIR(g *globals) *cobra.Command {
-	var output string
-	var pid int
+	var output, grep, lines string
+	var pid, depth int
+	var tree, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "sir [-o FILE] FILE…|--pid PID",
 		Short: "Print the structure of programs",
 		Long: `Prints the structure document (SIR) of executables and libraries, or of all that a
 process has loaded: its functions, with the ids that an instrumentation request
-refers to. It needs no gateway.`,
+refers to. With --depth 2 and more it contains the regions inside functions: loops,
+their bodies, and calls. --tree and --lines print a table of all regions: where they are
+in the source, and whether they can be counted and timed. It needs no gateway.`,
 		Example: `  mirador sir /bin/bash
   mirador sir -o mmul.sir bin/mmul bin/libmmul.so
+  mirador sir --tree --grep '^mmul:multiply' bin/mmul
+  mirador sir --lines examples/targets/mmul/work.c bin/mmul
   mirador sir --pid $$`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if (pid != 0) == (len(args) > 0) {
+			switch {
+			case (pid != 0) == (len(args) > 0):
 				return usagef("name files, or a process with --pid")
+			case depth < 1:
+				return usagef("--depth is at least 1: functions only")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if (tree || lines != "") && !cmd.Flags().Changed("depth") {
+				depth = allRegions
+			}
+			chosen, err := regexp.Compile(grep)
+			if err != nil {
+				return usagef("--grep: %v", err)
+			}
 			done := g.patience("reading symbols and lines")
-			structure, err := readStructure(cmd.Context(), args, pid)
+			structure, err := readStructure(cmd.Context(), args, pid, depth)
 			done()
 			if err != nil {
 				return err
 			}
 			tellStripped(g.streams.Err, structure)
-			return writeStructure(forPeople(g.streams.Out), output, structure)
+			structure = structure.Where(func(r *sir.Region) bool { return chosen.MatchString(r.ID) || chosen.MatchString(r.Name) })
+			switch out := forPeople(g.streams.Out); {
+			case lines != "":
+				return printLines(out, lines, structure)
+			case tree || asJSON:
+				return printRegions(out, tableFormat{json: asJSON}, structure)
+			default:
+				return writeStructure(out, output, structure)
+			}
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to a file")
 	cmd.Flags().IntVar(&pid, "pid", 0, "a process, instead of files")
+	cmd.Flags().IntVar(&depth, "depth", 1, "also print the regions inside functions: 2 their outermost loops and calls, 3 those inside these, and so on")
+	cmd.Flags().StringVar(&grep, "grep", "", "print only regions whose ids or names match this regular expression, and those around them")
+	cmd.Flags().BoolVar(&tree, "tree", false, "print a table of all regions")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the table as JSON")
+	cmd.Flags().StringVar(&lines, "lines", "", "print the lines of a source `FILE` with the ids of the regions that begin there")
+	cmd.MarkFlagsMutuallyExclusive("output", "tree", "lines")
 	return cmd
 }
 
-func readStructure(ctx context.Context, files []string, pid int) (*sir.Structure, error) {
+// readStructure reads files, or what a process has loaded, with as many levels of regions.
+func readStructure(ctx context.Context, files []string, pid, depth int) (*sir.Structure, error) {
 	open := binary.FromDisk
 	if pid != 0 {
 		var err error
@@ -76,12 +107,15 @@ func readStructure(ctx context.Context, files []string, pid int) (*sir.Structure
 			continue
 		}
 		program, err := image.Program(ctx)
+		if err == nil && depth > 1 {
+			program, err = image.WithInside(ctx, program)
+		}
 		if err != nil {
 			return nil, err
 		}
 		s.Programs = append(s.Programs, program)
 	}
-	return s, nil
+	return s.Cut(depth), nil
 }
 
 // tellStripped explains why a program has no functions, because users would take an empty structure

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -188,14 +189,49 @@ func TestRelease(t *testing.T) {
 func TestPartOfStructure(t *testing.T) {
 	w := ask(t, one(), root, "GET", "/apps/mmul/sir?prefix=one:f&most=5", "")
 	expect(t, w, 200, `<unit id="one:f"`)
-	if tag := w.Header().Get("ETag"); tag != "" {
-		t.Errorf("a part has the tag %s of the whole", tag)
+	if tag := w.Header().Get("ETag"); tag == `"tag1"` || tag == "" {
+		t.Errorf("a part has the tag %s", tag)
 	}
 	if w := ask(t, one(), root, "GET", "/apps/mmul/sir?prefix=one:x", ""); w.Code != 200 || strings.Contains(w.Body.String(), "<unit") {
 		t.Errorf("no unit fits: %d %s", w.Code, w.Body)
 	}
 	for _, bad := range []string{"0", "-1", "1001", "x"} {
 		expect(t, ask(t, one(), root, "GET", "/apps/mmul/sir?most="+bad, ""), 400, "no number of units")
+	}
+}
+
+// TestRegionsOfStructure checks the parameters for regions inside functions, and that each part has
+// a tag of its own.
+func TestRegionsOfStructure(t *testing.T) {
+	tags := map[string]string{}
+	for query, want := range map[string]string{
+		"depth=1":                                "one:f",
+		"depth=2":                                "one:f one:f/loop1",
+		"depth=3":                                "one:f one:f/loop1 one:f/loop1/body",
+		"depth=3&grep=loop1$":                    "one:f one:f/loop1",
+		"depth=3&grep=^body$":                    "one:f one:f/loop1 one:f/loop1/body",
+		"grep=nothing":                           "",
+		"depth=9&prefix=one:f/loop1/&most=5":     "one:f/loop1/body",
+		"depth=9&prefix=one:g/loop1/&most=5":     "",
+		"depth=2&prefix=one:f/l&most=1&grep=%2F": "one:f/loop1",
+	} {
+		w := ask(t, one(), root, "GET", "/apps/mmul/sir?"+query, "")
+		expect(t, w, 200, "<program")
+		var ids []string
+		for _, m := range regexp.MustCompile(` id="([^"]*)"`).FindAllStringSubmatch(w.Body.String(), -1) {
+			ids = append(ids, m[1])
+		}
+		if got := strings.Join(ids, " "); got != want {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+		tag := w.Header().Get("ETag")
+		if other, ok := tags[tag]; ok {
+			t.Errorf("%s and %s have the same tag %s", query, other, tag)
+		}
+		tags[tag] = query
+	}
+	for query, why := range map[string]string{"depth=0": "no depth", "depth=x": "no depth", "depth=2000": "no depth", "grep=(": "no regular expression", "grep=" + strings.Repeat("x", 1001): "longer than"} {
+		expect(t, ask(t, one(), root, "GET", "/apps/mmul/sir?"+query, ""), 400, why)
 	}
 }
 

@@ -52,6 +52,8 @@ type Backend interface {
 	// all if files is empty. It reads other files only if they are configured. tag changes
 	// with the structure.
 	Structure(ctx context.Context, app string, files []string, configured func(file string) bool) (s *sir.Structure, tag string, err error)
+	// Inside returns a part of a structure with the regions inside its functions.
+	Inside(ctx context.Context, app string, s *sir.Structure) (*sir.Structure, error)
 
 	// Probes lists the probes of all applications.
 	Probes() []Probe

@@ -116,6 +116,18 @@ func (s *scripted) Structure(_ context.Context, _ string, files []string, _ func
 	return structure, "tag1", nil
 }
 
+// Inside adds a loop with a body to each function.
+func (s *scripted) Inside(_ context.Context, _ string, structure *sir.Structure) (*sir.Structure, error) {
+	for i := range structure.Programs {
+		for k := range structure.Programs[i].Regions {
+			f := &structure.Programs[i].Regions[k]
+			body := sir.Region{ID: f.ID + "/loop1/body", Name: "body", Kind: sir.Body, Code: &sir.Code{}}
+			f.Regions = []sir.Region{{ID: f.ID + "/loop1", Name: "loop1", Kind: sir.Loop, Code: &sir.Code{}, Regions: []sir.Region{body}}}
+		}
+	}
+	return structure, nil
+}
+
 func (s *scripted) Probes() []Probe { return s.probes }
 
 func (s *scripted) Probe(id string) (Probe, bool) {

@@ -35,7 +35,7 @@ func Routes() []Route {
 		{Method: http.MethodPost, Pattern: "/apps/{app}/continue", Role: Control, handle: (*Server).continueApp,
 			Doc: "continue the programs that were started paused"},
 		{Method: http.MethodGet, Pattern: "/apps/{app}/sir", Role: Read, Documents: true, handle: (*Server).getStructure,
-			Doc: "the structure of the running programs (ETag); ?prefix=ID&most=N returns only the units whose ids begin with it, at most N"},
+			Doc: "the structure of the running programs (ETag); ?depth=2 includes the regions inside functions, ?depth=3 those inside these, and so on; ?grep=EXPRESSION returns only the regions whose ids or names match, and those around them; ?prefix=ID&most=N returns a list of at most N regions whose ids begin with it"},
 
 		{Method: http.MethodGet, Pattern: "/probes", Role: Read, handle: (*Server).listProbes,
 			Doc: "the probes: state, placement, cost, OMIS requests"},

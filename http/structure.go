@@ -1,10 +1,13 @@
 package gateway
 
 import (
+	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +24,7 @@ func (h *documentHandlers) getStructure(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	most, err := mostUnits(x.r)
+	part, err := partOf(x.r.URL)
 	if err != nil {
 		return err
 	}
@@ -29,40 +32,70 @@ func (h *documentHandlers) getStructure(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	if most > 0 {
-		return sendPart(x, structure.WithPrefix(x.r.URL.Query().Get("prefix"), most))
+	if part.depth > 1 {
+		if structure, err = h.backend.Inside(x.r.Context(), app.Name, structure.Around(part.prefix)); err != nil {
+			return err
+		}
 	}
-	return sendStructure(x, structure, tag)
+	return sendStructure(x, part.of(structure), tag+part.tag)
 }
 
-// mostUnits returns how many units a request for a part of a structure asks for; 0: it asks for the
-// whole.
-func mostUnits(r *http.Request) (int, error) {
-	const most = 1000
-	query := r.URL.Query()
-	if !query.Has("prefix") && !query.Has("most") {
-		return 0, nil
-	}
-	text := query.Get("most")
-	if text == "" {
-		return most, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > most {
-		return 0, NewFault(http.StatusBadRequest, fmt.Sprintf("%q is no number of units: most is from 1 to %d", text, most))
-	}
-	return n, nil
+// partOfStructure is what a request asks for. Without parameters these are all functions.
+type partOfStructure struct {
+	depth  int // 1: functions only
+	grep   *regexp.Regexp
+	prefix string
+	most   int    // 0: all
+	tag    string // differs from that of other parts
 }
 
-// sendPart answers with a part of a structure, which has no entity tag.
-func sendPart(x *exchange, part *sir.Structure) error {
-	out := takeBuffer()
-	defer giveBuffer(out)
-	if err := sir.Encode(out, part); err != nil {
-		return err
+// Limits of the parameters of a request.
+const (
+	mostUnits    = 1000
+	mostDepth    = 1000
+	longestQuery = 1000
+)
+
+func partOf(u *url.URL) (part partOfStructure, err error) {
+	query := u.Query()
+	refuse := func(format string, args ...any) (partOfStructure, error) {
+		return part, NewFault(http.StatusBadRequest, fmt.Sprintf(format, args...))
 	}
-	send(x, http.StatusOK, typeXML, out.Bytes())
-	return nil
+	if part.depth, err = strconv.Atoi(cmp.Or(query.Get("depth"), "1")); err != nil || part.depth < 1 || part.depth > mostDepth {
+		return refuse("%q is no depth: 1 is functions, 2 also the regions inside them, and so on up to %d", query.Get("depth"), mostDepth)
+	}
+	if query.Has("prefix") || query.Has("most") {
+		part.prefix = query.Get("prefix")
+		if part.most, err = strconv.Atoi(cmp.Or(query.Get("most"), strconv.Itoa(mostUnits))); err != nil || part.most < 1 || part.most > mostUnits {
+			return refuse("%q is no number of units: most is from 1 to %d", query.Get("most"), mostUnits)
+		}
+	}
+	if text := query.Get("grep"); text != "" {
+		if len(text) > longestQuery {
+			return refuse("the expression of grep is longer than %d bytes", longestQuery)
+		}
+		if part.grep, err = regexp.Compile(text); err != nil {
+			return refuse("%q is no regular expression: %v", text, err)
+		}
+	}
+	if len(query) > 0 {
+		part.tag = fmt.Sprintf("-%x", sha256.Sum256([]byte(query.Encode())))
+	}
+	return part, nil
+}
+
+// of returns the part of a structure.
+func (part *partOfStructure) of(s *sir.Structure) *sir.Structure {
+	if part.depth > 1 {
+		s = s.Cut(part.depth)
+	}
+	if part.grep != nil {
+		s = s.Where(func(r *sir.Region) bool { return part.grep.MatchString(r.ID) || part.grep.MatchString(r.Name) })
+	}
+	if part.most > 0 {
+		s = s.WithPrefix(part.prefix, part.most)
+	}
+	return s
 }
 
 // answerStructure answers a sirreq (MIR 2).

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"mirador/mir"
 	"mirador/sir"
@@ -90,9 +91,14 @@ func (c *Client) Structure(ctx context.Context, app string) (*sir.Structure, err
 }
 
 // FindUnits returns a part of the structure: all programs, with the units whose ids begin with a
-// prefix, at most most of them. Use it for programs with many units.
+// prefix, at most most of them. Use it for programs with many units. A prefix with a slash also finds
+// the regions inside functions.
 func (c *Client) FindUnits(ctx context.Context, app, prefix string, most int) (*sir.Structure, error) {
-	return c.structure(ctx, app, url.Values{"prefix": {prefix}, "most": {strconv.Itoa(most)}})
+	query := url.Values{"prefix": {prefix}, "most": {strconv.Itoa(most)}}
+	if strings.Contains(prefix, "/") {
+		query.Set("depth", "100")
+	}
+	return c.structure(ctx, app, query)
 }
 
 func (c *Client) structure(ctx context.Context, app string, query url.Values) (*sir.Structure, error) {

@@ -244,6 +244,38 @@ func (r *Runtime) Structure(ctx context.Context, pids []int, files []string, con
 	return s, tag(s), nil
 }
 
+// Inside returns a structure that Structure has returned, or a part of it, with the regions inside
+// its functions.
+func (r *Runtime) Inside(ctx context.Context, pids []int, s *sir.Structure) (*sir.Structure, error) {
+	loaded, err := r.modulesOf(ctx, pids)
+	if err != nil {
+		return nil, err
+	}
+	deep := &sir.Structure{Programs: slices.Clone(s.Programs)}
+	for i, p := range deep.Programs {
+		image, err := r.image(loaded, p.Path)
+		if err != nil {
+			return nil, unreadable("cannot read the structure of %s: %v", p.Path, err)
+		}
+		if deep.Programs[i], err = image.WithInside(ctx, p); err != nil {
+			return nil, err
+		}
+	}
+	return deep, nil
+}
+
+// image returns the image of a file as a process has loaded it, or else as it is on the disk.
+func (r *Runtime) image(loaded []*loadedModules, path string) (*binary.Image, error) {
+	for _, of := range loaded {
+		for i, m := range of.modules {
+			if m.Path == path && of.images[i] != nil {
+				return of.images[i], nil
+			}
+		}
+	}
+	return r.cache.Open(path, binary.FromDisk)
+}
+
 func unreadable(format string, args ...any) error {
 	return translate.Errorf(translate.CannotBeDone, mir.Position{}, format, args...)
 }

@@ -6,6 +6,6 @@
 // imports only sir. Files are untrusted: the package checks every size in a file before it
 // allocates memory, and returns a *FormatError for an invalid file.
 //
-// The package starts no goroutines. Image, Cache and Symbols may be used by several goroutines
+// Only WithInside starts goroutines, which end before it returns. Image, Cache and Symbols may be used by several goroutines
 // at once.
 package binary

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"mirador/sir"
 	"mirador/sir/flow"
@@ -279,4 +281,40 @@ func (t *tree) ranges(blocks []int) (list []sir.Range) {
 		}
 	}
 	return joined
+}
+
+// WithInside returns a program of this image with the regions inside its functions, on as many
+// processors as Go uses. A function whose regions are not known says why. The error is that of ctx.
+func (im *Image) WithInside(ctx context.Context, p sir.Program) (sir.Program, error) {
+	p.Regions = slices.Clone(p.Regions)
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(p.Regions) {
+					return
+				}
+				im.fill(ctx, &p.Regions[i])
+			}
+		})
+	}
+	workers.Wait()
+	return p, ctx.Err()
+}
+
+// fill sets the regions inside a function.
+func (im *Image) fill(ctx context.Context, r *sir.Region) {
+	err := guard(im.path, func() (err error) {
+		f, ok := im.find(r.Entry)
+		if !ok || f.addr != r.Entry {
+			return &CodeError{r.Name, r.Entry, "no function of " + im.base() + " begins"}
+		}
+		r.Regions, err = im.inside(ctx, f, r)
+		return err
+	})
+	if err != nil {
+		r.Regions, r.Unknown = nil, err.Error()
+	}
 }

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"mirador/mir/conform"
+	"mirador/omis/linux/subject"
+)
+
+// compileRounds compiles a program with loops, with debug information.
+func compileRounds(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "rounds")
+	if out, err := exec.Command("gcc", "-g", "-O2", "-o", program, "testdata/rounds.c").CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	return program
+}
+
+// TestRegionsInsideFunctions counts and times loops, iterations and calls of a running program. The
+// counts are exact, also after the gateway was killed, and the program is unharmed.
+func TestRegionsInsideFunctions(t *testing.T) {
+	s := startServe(t, os.Geteuid())
+	program := compileRounds(t)
+	target := subject.Start(t, exec.Command(program))
+	target.Line()
+	s.must(t, "", "attach", strconv.Itoa(target.PID))
+	regions := []string{"loop1", "loop1/body", "loop1/loop1", "loop1/loop1/body", "loop1/loop1/call.step"}
+	const untimed = 2 // the end of the loop inside is reached from other code too
+	for i, r := range regions {
+		time := `<metric name="WC_TIME"/>`
+		if i == untimed {
+			time = ""
+		}
+		s.mir(t, "rounds", `<instrreq activated="true" flush="true"><codeRegion from="rounds:rounds/`+r+`"/><metric name="COUNT"/>`+time+`<process id="p_1"/></instrreq>`)
+	}
+	values := func(i int) []float64 {
+		n := 2
+		if i == untimed {
+			n = 1
+		}
+		return s.values(t, "rounds", "probe-"+strconv.Itoa(i+1), n)
+	}
+	want := make([]int, len(regions))
+	run := func(n, m int) {
+		target.Tell("%d %d", n, m)
+		if found, err := strconv.Atoi(target.Line()); err != nil || n*m > 0 && found == 0 {
+			t.Errorf("the program printed %d, %v", found, err)
+		}
+		inner := n - n/3
+		for i, more := range []int{1, n, inner, inner * m, inner * m} {
+			want[i] += more
+		}
+		for i, r := range regions {
+			v := values(i)
+			last := v[len(v)-1] // the time, or the count
+			if int(v[0]) != want[i] || want[i] > 0 && (last <= 0 || last > 1e4) {
+				t.Errorf("%s was executed %v times, want %d; the last value is %v", r, v[0], want[i], last)
+			}
+		}
+	}
+	for _, in := range [][2]int{{9, 4}, {0, 4}, {5, 0}, {3, 100}} {
+		run(in[0], in[1])
+	}
+	s.kill(t)
+	target.Tell("6 7") // the placement decides whether these are counted
+	target.Line()
+	s.await(t, s.begin(t))
+	for i := range regions {
+		want[i] = int(values(i)[0])
+	}
+	run(10, 10)
+	if out, errs, status := s.mirador(t, "", "probe", "add", "--region", "rounds:rounds/loop2", "--metric", "COUNT"); status == 0 || !strings.Contains(errs, "rounds:rounds has no region loop2; it has loop1") {
+		t.Errorf("a region that does not exist: %d %s%s", status, out, errs)
+	}
+	s.must(t, "", "release", "rounds")
+	target.Tell("6 7")
+	target.Line()
+}
+
+// TestSIRTables prints the regions of a program as a table, as JSON, beside the source, and as a valid
+// document.
+func TestSIRTables(t *testing.T) {
+	program := compileRounds(t)
+	print := func(args ...string) string {
+		out, err := exec.Command(miradorPath, append([]string{"sir"}, append(args, program)...)...).Output()
+		if err != nil {
+			t.Fatalf("mirador sir %s: %v", args, err)
+		}
+		return string(out)
+	}
+	if err := conform.Check(false, []byte(print("--depth", "9"))); err != nil {
+		t.Error(err)
+	}
+	source := strings.Split(print("--lines", "testdata/rounds.c"), "\n")
+	for _, c := range []struct {
+		what, text string
+		holds      []string
+	}{
+		{"the table", print("--tree", "--grep", "^rounds:rounds"), []string{
+			"rounds:rounds/loop1 loop rounds.c:15-19 count, time", "rounds:rounds/loop1/loop1/call.step call rounds.c:19 count, time"}},
+		{"JSON", print("--tree", "--json", "--grep", "call"), []string{`"id": "rounds:rounds/loop1/loop1/call.step"`, `"callee": "step"`}},
+		{"line 15", source[14], []string{"for (int i = 0; i < n; i++) {", "rounds:rounds/loop1 rounds:rounds/loop1/body"}},
+		{"line 19", source[18], []string{"found += step(k);", "rounds:rounds/loop1/loop1/call.step"}},
+	} {
+		text := strings.Join(strings.Fields(c.text), " ")
+		for _, part := range c.holds {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s has no %q:\n%s", c.what, part, c.text)
+			}
+		}
+	}
+	if part := print("--grep", "^step$"); strings.Count(part, "<unit") != 1 {
+		t.Errorf("one function matches:\n%s", part)
+	}
+	if out, err := exec.Command(miradorPath, "sir", "--grep", "(", program).CombinedOutput(); err == nil {
+		t.Errorf("a wrong expression: %s", out)
+	}
+}

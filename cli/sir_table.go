@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"mirador/sir"
+)
+
+// allRegions is more levels than programs have.
+const allRegions = 1 << 20
+
+// regionRow is a region in a table.
+type regionRow struct {
+	ID        string `json:"id"`
+	Type      string `json:"type"`
+	Name      string `json:"name"`
+	File      string `json:"file,omitempty"`
+	Line      int    `json:"line,omitempty"`
+	EndLine   int    `json:"endLine,omitempty"`
+	Callee    string `json:"callee,omitempty"`
+	Uncounted string `json:"uncounted,omitempty"`
+	Untimed   string `json:"untimed,omitempty"`
+	Unknown   string `json:"unknown,omitempty"`
+}
+
+func regionRows(s *sir.Structure) (rows []regionRow) {
+	for i := range s.Programs {
+		for r := range s.Programs[i].All() {
+			row := regionRow{ID: r.ID, Type: string(r.Kind), Name: r.Name, File: r.File, Line: r.Line, Unknown: r.Unknown}
+			if c := r.Code; c != nil {
+				row.EndLine, row.Callee, row.Uncounted, row.Untimed = c.EndLine, c.Callee, c.Uncounted, c.Untimed
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// printRegions prints all regions of a structure, each before those inside it.
+func printRegions(w io.Writer, f tableFormat, s *sir.Structure) error {
+	return printTable(w, f, table[regionRow]{
+		rows: regionRows(s), header: []string{"ID", "TYPE", "LINES", "MEASURED"},
+		cells: func(r regionRow) []string { return []string{r.ID, r.Type, r.lines(), r.measured()} },
+	})
+}
+
+// lines returns the region's place in the source, "" if it is not known.
+func (r regionRow) lines() string {
+	switch {
+	case r.Line == 0:
+		return ""
+	case r.EndLine > r.Line:
+		return fmt.Sprintf("%s:%d-%d", filepath.Base(r.File), r.Line, r.EndLine)
+	}
+	return fmt.Sprintf("%s:%d", filepath.Base(r.File), r.Line)
+}
+
+// measured says what can be measured of a region, and why not more.
+func (r regionRow) measured() string {
+	switch {
+	case r.Unknown != "":
+		return "regions inside not known: " + r.Unknown
+	case r.Type == string(sir.Function):
+		return ""
+	case r.Uncounted != "":
+		return "not counted: " + r.Uncounted
+	case r.Untimed != "":
+		return "count; not timed: " + r.Untimed
+	}
+	return "count, time"
+}
+
+// idsByLine returns the ids of the regions that begin at each line of a file.
+func idsByLine(s *sir.Structure, is func(file string) bool) map[int][]string {
+	at := make(map[int][]string)
+	for _, r := range regionRows(s) {
+		if r.Line > 0 && is(r.File) {
+			at[r.Line] = append(at[r.Line], r.ID)
+		}
+	}
+	return at
+}
+
+// printLines prints a source file. Behind each line are the ids of the regions at this line.
+func printLines(w io.Writer, path string, s *sir.Structure) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if full, err := filepath.Abs(path); err == nil {
+		path = full
+	}
+	at := idsByLine(s, func(file string) bool { return file == path })
+	if len(at) == 0 { // the program was compiled elsewhere
+		at = idsByLine(s, func(file string) bool { return filepath.Base(file) == filepath.Base(path) })
+	}
+	if len(at) == 0 {
+		return fmt.Errorf("no region of these programs is in %s: were they compiled from it, with -g?", path)
+	}
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for n := 1; lines.Scan(); n++ {
+		text := strings.ReplaceAll(plainCell(strings.ReplaceAll(lines.Text(), "\t", "    ")), "\r", "")
+		fmt.Fprintf(w, "%5d  %-70s  %s\n", n, text, plainCell(strings.Join(at[n], "  ")))
+	}
+	return lines.Err()
+}

@@ -1,0 +1,32 @@
+/* rounds obeys lines with two numbers: it runs a loop with a loop inside, and prints a result. */
+#include <stdio.h>
+
+static volatile int sink;
+
+__attribute__((noinline)) int step(int k)
+{
+	sink += k;
+	return sink & 1;
+}
+
+__attribute__((noinline)) int rounds(int n, volatile int *m)
+{
+	int found = 0;
+	for (int i = 0; i < n; i++) {
+		if (i % 3 == 2)
+			continue;
+		for (int k = 0; k < *m; k++)
+			found += step(k);
+	}
+	return found;
+}
+
+int main(void)
+{
+	int n, m;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	puts("ready");
+	while (scanf("%d %d", &n, &m) == 2)
+		printf("%d\n", rounds(n, &m));
+	return 0;
+}
