@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -20,12 +21,14 @@ type post struct {
 // byte that is read of its answer.
 const answerTime = 10 * time.Second
 
-func newPost(a Address, answerTime time.Duration) *post {
+// newPost returns a post that looks names up by a resolver; nil is that of the machine.
+func newPost(a Address, answerTime time.Duration, names *net.Resolver) *post {
+	dialer := &net.Dialer{Resolver: names, Control: a.mayReach}
 	return &post{url: a.URI, client: &http.Client{
 		Timeout: answerTime,
 		// The configuration allows the URL, not another one that a server may name.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport:     &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10},
+		Transport:     &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10},
 	}}
 }
 

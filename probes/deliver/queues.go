@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -34,6 +35,7 @@ type Queues struct {
 	files files
 
 	answerTime time.Duration // of a server
+	names      *net.Resolver // of the names of servers; nil: that of the machine
 
 	ctx  context.Context // of the queues' goroutines
 	stop context.CancelFunc
@@ -178,7 +180,7 @@ func (all *Queues) open(uri string, u User) (sink, error) {
 	case "unix":
 		return connectSocket(a, u)
 	}
-	return newPost(a, all.answerTime), nil
+	return newPost(a, all.answerTime, all.names), nil
 }
 
 // States describes the deliveries of a probe.
