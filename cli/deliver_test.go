@@ -57,6 +57,24 @@ func TestDeliveredThroughKills(t *testing.T) {
 	s.must(t, "", "release", "tally")
 }
 
+// TestEndWhileTheServerIsAway ends a gateway whose documents cannot be delivered. It lets go of its
+// processes as usual, and the next gateway delivers the documents.
+func TestEndWhileTheServerIsAway(t *testing.T) {
+	remote := newAbsentServer(t)
+	s := startServe(t, 0, "--deliver", remote.url)
+	c := startTally(t)
+	s.must(t, "", "attach", strconv.Itoa(c.PID))
+	s.mir(t, "tally", `<instrreq activated="true" flush="true"><codeRegion from="tally:work"/><metric name="COUNT"/><measuring delivery="5" destination="`+remote.url+`/in"/><process id="*"/></instrreq>`)
+	eventually(t, "a document cannot be delivered", func() bool { return strings.Contains(s.logged(), "measurements cannot be delivered, and wait") })
+	s.end(t)
+	if state := s.cmd.ProcessState; !state.Success() {
+		t.Errorf("the gateway ended with %v\n%s", state, s.logged())
+	}
+	s.await(t, s.begin(t))
+	remote.begin(t)
+	eventually(t, "the documents arrive", func() bool { return strings.Contains(remote.text(), `number="1"`) })
+}
+
 var documentLine = regexp.MustCompile(`number="(\d+)" lost="0"\?><measurement(?: processId="p_1" value="(\d+)"/)?>`)
 
 // allThere checks that no number is missing, and that repeated ones have the same value.

@@ -203,15 +203,21 @@ func (all *Queues) queues() []*queue {
 	return slices.Collect(maps.Values(all.list))
 }
 
-// Close delivers what waits until the context ends. The rest stays in the store, for the next
-// gateway.
+// Close delivers what waits. The rest stays in the store, for the next gateway: what waits for a
+// destination that does not take it, and what is left after half of the time until the context ends,
+// because the caller has more to release.
 func (all *Queues) Close(ctx context.Context) error {
+	if end, ok := ctx.Deadline(); ok {
+		half, cancel := context.WithTimeout(ctx, time.Until(end)/2)
+		defer cancel()
+		ctx = half
+	}
 	all.mu.Lock()
 	all.closed = true
 	all.mu.Unlock()
 	list := all.queues()
 	for _, q := range list {
-		for q.left() > 0 && ctx.Err() == nil {
+		for q.left() > 0 && (all.saved == nil || !q.fails()) && ctx.Err() == nil {
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -232,6 +238,13 @@ func (q *queue) left() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.waiting) + len(q.fresh)
+}
+
+// fails reports whether the destination did not take the next document.
+func (q *queue) fails() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.failure != nil
 }
 
 // forget removes a queue without senders. It reports false for another one.

@@ -40,6 +40,7 @@ func items() []item {
 		{"the warden is killed, stopped, or killed with the monitor", machine, []string{"TestKilledWarden", "TestStoppedWarden", "TestLeftovers", "TestOthersTrapsLater"}},
 		{"the gateway is killed", gateway, []string{"TestTargetsOutliveTheGateway", "TestProbeOfTheDead"}},
 		{"the gateway is killed and started again", gateway, []string{"TestGatewayComesBack", "TestCountsOutliveTheGateway", "TestCountsWhereABreakpointStood", "TestDoctorCleansUp", "TestDoctorMends"}},
+		{"the gateway is killed while it delivers, to a file and to a server that is away", gateway, []string{"TestDeliveredThroughKills", "TestExecutionsThroughKills"}},
 		{"requests that would stop the monitor itself", machine, []string{"TestSparesItself"}},
 	}
 }
