@@ -170,7 +170,12 @@ func TestProbeLease(t *testing.T) {
 	s := startServe(t, 0)
 	c := startTally(t)
 	s.must(t, "", "attach", strconv.Itoa(c.PID))
-	s.must(t, "", "probe", "add", "--region", "tally:work", "--metric", "COUNT", "--lease", "1s")
+	// A job that uses its probe until it is killed.
+	job := exec.Command("sh", "-c", `"$0" probe add --region tally:work --metric COUNT --lease 3s && while "$0" probe value probe-1; do sleep 0.1; done`, miradorPath)
+	job.Env = append(job.Environ(), "MIRADOR_GATEWAY=unix:"+s.socket)
+	job.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	ci := subject.Start(t, job)
+	eventually(t, "the job has its probe", func() bool { return strings.Contains(s.must(t, "", "probe", "list"), "probe-1") })
 	cmd := exec.Command(miradorPath, "probe", "add", "--region", "tally:work", "--metric", "COUNT", "--for", "1s")
 	cmd.Env = append(cmd.Environ(), "MIRADOR_GATEWAY=unix:"+s.socket)
 	killed := subject.Start(t, cmd)
@@ -179,8 +184,11 @@ func TestProbeLease(t *testing.T) {
 	if end := s.probe(t, "probe-2").Expires; end == nil || time.Until(*end) > 61*time.Second || time.Until(*end) < 40*time.Second {
 		t.Errorf("the lease of the killed command's probe ends at %v", end)
 	}
+	if err := syscall.Kill(-ci.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, "the first probe is removed", func() bool { return !strings.Contains(s.must(t, "", "probe", "list"), "probe-1") })
-	if !strings.Contains(s.logged(), "nothing has used the probe for 1s, its lease") {
+	if !strings.Contains(s.logged(), "nothing has used the probe for 3s, its lease") {
 		t.Error("the log does not have the reason")
 	}
 }

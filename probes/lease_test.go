@@ -1,6 +1,8 @@
 package probes_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -30,7 +32,7 @@ func TestLease(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(3 * time.Minute)
+				time.Sleep(3*time.Minute - time.Second) // the lease would end at the same moment otherwise
 				cancel()
 			},
 		} {
@@ -72,5 +74,20 @@ func TestLeaseBeginsAnewAfterAKill(t *testing.T) {
 		if n := len(h.app("mmul").Probes()); n != 0 || h.app("mmul").State() != probes.Running {
 			t.Errorf("%d probes after the end of the lease", n)
 		}
+	})
+}
+
+// TestLeaseEndsInTheFile checks that a document of the probe says why it was removed.
+func TestLeaseEndsInTheFile(t *testing.T) {
+	h := newHarness(t)
+	h.node.Add(1, []string{"mmul"}, 1)
+	a := h.attach("", 1)
+	path := filepath.Join(t.TempDir(), "values")
+	h.post(a, strings.NewReplacer(`g:lease="60s"`, `g:lease="1s"`, `delivery="1000"`, `delivery="100" destination="file://`+path+`"`).Replace(leased))
+	eventually(t, func() bool { return len(a.Probes()) == 0 })
+	const notice = `gateway:notice="removed: nothing has used the probe for 1s, its lease"`
+	eventually(t, func() bool {
+		text, err := os.ReadFile(path)
+		return err == nil && strings.Count(string(text), notice) == 1
 	})
 }
