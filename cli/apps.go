@@ -30,7 +30,12 @@ while there are probes.
 
 With --paused the program stops as soon as its libraries are mapped, before its first
 constructor. Set probes, then start it with "mirador continue NAME": the probes count from
-the first call. If the gateway is killed meanwhile, the program continues.`,
+the first call. If the gateway is killed meanwhile, the program continues.
+
+A program that starts another one (sh -c, env, nice) is paused itself, not the other one,
+and its probes end when it executes the other one. So name the program itself: it inherits
+the environment of this command. A statically linked program stops before its first
+instruction; probes that are set there are in the kernel or in the monitor, not inline.`,
 		Example: `  mirador run -- sleep 60
   mirador run --app mmul --stdout mmul.log -- bin/mmul
   mirador run --paused --lease 10m -- bin/mmul`,
