@@ -51,7 +51,8 @@ func fill(t *testing.T, dir string) (file string) {
 
 // TestFullDisk fills the disk of the data directory. Requests are executed and report what could
 // not be saved. Nothing is corrupted, even if the gateway is killed and another one starts while
-// the disk is full. When there is space again, the journal becomes complete.
+// the disk is full. When there is space again, the journal becomes complete, and a file on the disk
+// gets the latest values.
 func TestFullDisk(t *testing.T) {
 	disk := smallDisk(t)
 	s := startServe(t, os.Geteuid(), "--data", disk)
@@ -61,6 +62,8 @@ func TestFullDisk(t *testing.T) {
 	}
 	s.must(t, "", "attach", strconv.Itoa(c.PID))
 	s.mir(t, "tally", request("work"))
+	values := filepath.Join(disk, "values")
+	s.mir(t, "tally", strings.Replace(request("work"), `<process`, `<measuring delivery="5" destination="file://`+values+`"/><process`, 1))
 	c.says("go")
 	filler := fill(t, disk)
 	// The last page of the journal's file may still have space for some records.
@@ -73,6 +76,9 @@ func TestFullDisk(t *testing.T) {
 	if !strings.Contains(said, "it was done, but will not be known any more if the gateway is killed") || !strings.Contains(said, "no space left") {
 		t.Fatalf("a request on a full disk: %q", said)
 	}
+	eventually(t, "the log says what cannot be delivered, and what a kill would lose", func() bool {
+		return strings.Contains(s.logged(), "measurements cannot be delivered, and wait") && strings.Contains(s.logged(), "measurements that wait will be lost, or delivered again")
+	})
 	if calls := c.says("stop"); s.counted(t) != calls {
 		t.Errorf("%d of %d calls are counted", s.counted(t), calls)
 	}
@@ -107,5 +113,10 @@ func TestFullDisk(t *testing.T) {
 	if calls := c.says("stop"); s.counted(t) != calls {
 		t.Errorf("%d of %d calls are counted in the end", s.counted(t), calls)
 	}
+	eventually(t, "the file has the last count", func() bool {
+		text, err := os.ReadFile(values)
+		return err == nil && strings.HasSuffix(string(text), fmt.Sprintf("value=%q/>\n", strconv.Itoa(s.counted(t)))) &&
+			strings.Count(string(text), "\n") == strings.Count(string(text), `<?mirador probe="probe-2" number="`)
+	})
 	s.must(t, "", "release", "tally")
 }

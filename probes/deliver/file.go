@@ -139,16 +139,19 @@ func (f *file) append(items []item) (n int, err error) {
 		err = unix.ENOSPC
 	}
 	if err == nil && f.rotation.sync {
-		err = f.f.Sync()
-	} else if err != nil && written > 0 {
-		whole := bytes.LastIndexByte(lines[:written], '\n') + 1
+		if err = f.f.Sync(); err != nil {
+			written = 0 // the documents are written again, with the same numbers
+		}
+	}
+	if err == nil {
+		return n, nil
+	}
+	whole := 0
+	if written > 0 { // it is -1 after an error
+		whole = bytes.LastIndexByte(lines[:written], '\n') + 1
 		err = errors.Join(err, f.f.Truncate(before+int64(whole)))
-		n = bytes.Count(lines[:whole], []byte("\n"))
 	}
-	if err != nil {
-		return n, fmt.Errorf("cannot write to %s: %w", f.path, err)
-	}
-	return n, nil
+	return bytes.Count(lines[:whole], []byte("\n")), fmt.Errorf("cannot write to %s: %w", f.path, err)
 }
 
 // appendLine appends the line of a document.

@@ -213,6 +213,14 @@ func TestDiskIsFull(t *testing.T) {
 	if got := content(t, f.path); strings.Count(got, "\n") != written || !strings.HasSuffix(got, "\n") {
 		t.Errorf("the file has %d bytes, of %d documents", len(got), written)
 	}
+	last := item{Probe: "probe-1", Number: 10}
+	last.Text = strings.Repeat("x", 4096-len(content(t, f.path))-len(last.appendLine(nil)))
+	if n, err := f.write(t.Context(), []item{last, {Probe: "probe-1", Number: 11}}); n != 1 || err == nil {
+		t.Errorf("of two documents, one of which fits, %d are written: %v", n, err)
+	}
+	if n, err := f.write(t.Context(), []item{{Probe: "probe-1", Number: 11}}); n != 0 || err == nil {
+		t.Errorf("on a disk without a free byte %d documents are written: %v", n, err)
+	}
 }
 
 // TestTooManyFiles checks that a user cannot take all descriptors of the gateway, and that

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -33,6 +34,8 @@ type Queues struct {
 	saved Store // nil: documents wait in memory only
 	log   *slog.Logger
 	files files
+
+	unsaved atomic.Bool // the latest changes could not be saved
 
 	answerTime time.Duration // of a server
 	names      *net.Resolver // of the names of servers; nil: that of the machine
@@ -295,7 +298,11 @@ func (all *Queues) store(c changes) {
 			c[key] = b.encode()
 		}
 	}
-	if err := all.saved.Update(c); err != nil {
-		all.log.Debug("if the gateway is killed, measurements that wait will be lost, or delivered again", "error", err)
+	err := all.saved.Update(c)
+	switch before := all.unsaved.Swap(err != nil); {
+	case err != nil && !before:
+		all.log.Warn("if the gateway is killed now, measurements that wait will be lost, or delivered again", "error", err)
+	case err == nil && before:
+		all.log.Info("measurements that wait outlive the gateway again")
 	}
 }
