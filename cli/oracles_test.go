@@ -119,6 +119,8 @@ var oracles = map[string]oracle{
 	"pa_timer_over_counter2": {"the kernel's count of switches", "TestWaitsOfOtherThreads TestWaitsWhenAnyThreadExecutes"},
 	"pa_timer_over_timer2":   {"the counts of the actions that the test makes threads do", "TestGroupOfThreads"},
 	"pa_timer_take":          {"the target's count of its system calls", "TestTakenAtInstant TestValuesAtBeginning"},
+	"pa_timer_begin":         {"the target's count of its system calls", "TestFromOneFunctionToAnother"},
+	"pa_timer_end":           {"the target's count of its system calls", "TestFromOneFunctionToAnother"},
 	"pa_timer_sum":           {"the target's clock", "TestTimersLive"},
 	"pa_trace_create":        {"the target's count and order of calls", "TestTraces TestTrace"},
 	"pa_trace_delete":        {"the table of objects", "TestTrace"},

@@ -205,7 +205,7 @@ func entities(t *rapid.T, allowed []EntityKind, snapshot bool) []Entity {
 func measurement(t *rapid.T, depth int) Measurement {
 	m := Measurement{ProbeID: text(t), ProcessID: text(t), ThreadID: text(t), Value: Decimal(rapid.Float64Range(-1e9, 1e9).Draw(t, "value")), Notice: text(t)}
 	m.Sample = perhaps(t, func(t *rapid.T) Sample {
-		return Sample{rapid.Int64Min(0).Draw(t, "count"), rapid.Int64Min(0).Draw(t, "timed"), Decimal(tenths(t)), Decimal(tenths(t))}
+		return Sample{rapid.Int64Min(0).Draw(t, "count"), rapid.Int64Min(0).Draw(t, "timed"), Decimal(tenths(t)), Decimal(tenths(t)), rapid.Int64Min(0).Draw(t, "unmatched")}
 	})
 	m.Occurrence = perhaps(t, func(t *rapid.T) Occurrence {
 		return Occurrence{

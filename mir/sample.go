@@ -12,6 +12,9 @@ type Sample struct {
 	Timed int64  // number of executions that were timed and have ended
 	Sum   string // estimated total time of all executions; "" if none was timed
 	Error string // the standard error of Sum; "" if unknown
+	// Unmatched is the number of ends without a beginning, in a region from one unit to another. There
+	// Count is the number of beginnings, and Timed that of the executions that have both.
+	Unmatched int64
 }
 
 // MostOneIn is the maximum of OneIn.
@@ -39,7 +42,7 @@ func (f *findings) sampled(e Element) *Sample {
 	}
 	sum, _ := ours(e, "sum")
 	deviation, _ := ours(e, "error")
-	return &Sample{f.whole(e, "count"), f.whole(e, "timed"), f.ourDecimal(sum), f.ourDecimal(deviation)}
+	return &Sample{f.whole(e, "count"), f.whole(e, "timed"), f.ourDecimal(sum), f.ourDecimal(deviation), f.whole(e, "unmatched")}
 }
 
 // whole returns an attribute of the gateway's namespace that is a whole number.
@@ -68,4 +71,7 @@ func (w *writer) sample(s *Sample) {
 	w.attribute("gateway:timed", strconv.FormatInt(s.Timed, 10))
 	w.optional("gateway:sum", s.Sum)
 	w.optional("gateway:error", s.Error)
+	if s.Unmatched > 0 {
+		w.attribute("gateway:unmatched", strconv.FormatInt(s.Unmatched, 10))
+	}
 }

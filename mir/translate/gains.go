@@ -149,21 +149,21 @@ func (g *Gains) setGroup(es []entity) Errors {
 	return errs
 }
 
-// begins returns the actions where the region is entered, stops those where it is left.
-func (g *Gains) begins(h Handles) []string {
-	switch g.ends {
+// gainsBegin returns the actions where the region is entered, gainsStop those where it is left.
+func (p *Plan) gainsBegin(h Handles) []string {
+	switch p.Gains.ends {
 	case bothEnds:
-		return calls("pa_timer_start", h.Gains)
+		return p.starts(h.Gains)
 	case atBeginning:
 		return calls("pa_timer_take", h.Gains)
 	}
 	return nil
 }
 
-func (g *Gains) stops(h Handles) []string {
-	switch g.ends {
+func (p *Plan) gainsStop(h Handles) []string {
+	switch p.Gains.ends {
 	case bothEnds:
-		return calls("pa_timer_stop", h.Gains)
+		return p.stops(h.Gains)
 	case atEnd:
 		return calls("pa_timer_take", h.Gains)
 	}
@@ -186,8 +186,11 @@ func (p *Plan) Imagined() (h Handles) {
 		last[class]++
 		return omis.Token(fmt.Sprint(class, "_", last[class]))
 	}
-	if p.Counts() {
+	if p.counter() {
 		h.Counter = next("pa_c")
+	}
+	if p.Crosses {
+		h.Ends = next("pa_c")
 	}
 	if p.Times() {
 		h.Timer = next("pa_t")

@@ -18,6 +18,7 @@ type Plan struct {
 	Percent   []float64      // percentiles to report; none: keep only sums
 	Places    []Place        // addresses where the region is entered and left
 	Gains     Gains          // metrics that are measured as what they gain on the region
+	Crosses   bool           // the region is from one unit to another; see crossing.go
 	Recorded  bool           // keep records of executions; see record.go
 	Traced    bool           // the records are an event trace
 
@@ -33,6 +34,7 @@ type Handles struct {
 	Events         []omis.Token // objects of metrics that are measured at events, in the order of the request
 	Gains          []omis.Token // timers of metrics that are measured as what they gain on a region, in the order of the request
 	Trace          omis.Token   // "" if the plan keeps no records
+	Ends           omis.Token   // counter of the ends of a region from one unit to another; its Counter has the beginnings
 	Requests       []omis.Token // the conditional requests, in the order of Plan.Conditional
 }
 
@@ -136,15 +138,20 @@ func (p *Plan) measurable(e *entity) Errors {
 
 // locate finds the region and the places where to measure it.
 func (p *Plan) locate(c *mir.CodeRegion, t *Targets) Errors {
-	r, wrong := findRegion(c, t)
+	r, end, wrong := findRegion(c, t)
 	if wrong != nil {
 		return Errors{wrong}
 	}
 	p.Region = r.name
+	if end != nil {
+		if wrong := p.crossing(end, c); wrong != nil {
+			return Errors{wrong}
+		}
+	}
 	var errs Errors
 	for _, e := range p.entities {
-		if owner := ownerOf(&e, t); owner != "" && !r.in(owner) && p.Gains.group == nil {
-			errs = append(errs, Errorf(NotFound, e.pos, "process %s has no %s", owner, r.name))
+		if owner := ownerOf(&e, t); owner != "" && !(r.in(owner) && (end == nil || end.in(owner))) && p.Gains.group == nil {
+			errs = append(errs, Errorf(NotFound, e.pos, "process %s has no %s", owner, p.Region))
 		}
 	}
 	if len(errs) > 0 {
@@ -158,6 +165,11 @@ func (p *Plan) locate(c *mir.CodeRegion, t *Targets) Errors {
 		}
 	}
 	places, err := r.places(within, p.leaves() || p.Traced)
+	if err == nil && end != nil {
+		var left []Place
+		left, err = end.places(within, true)
+		places = append(places, left...)
+	}
 	if err != nil {
 		return Errors{Errorf(CannotBeDone, c.Pos, "%v", err)}
 	}

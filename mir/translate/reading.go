@@ -12,6 +12,8 @@ import (
 // reading is the reply to Plan.Read, as rows of processes and threads.
 type reading struct {
 	counts  []row            // COUNT
+	ends    []row            // of a region from one unit to another: how often it ended
+	crosses bool             // there are ends
 	timers  []row            // WC_TIME
 	cpu     []row            // CPU_TIME of a region
 	events  map[string][]row // by the name of a metric that is measured at events
@@ -45,6 +47,10 @@ func (p *Plan) reading(reply omis.Reply, h Handles) (rd reading, err error) {
 	}
 	if h.Counter != "" {
 		take(&rd.counts, counterRows)
+	}
+	if h.Ends != "" {
+		take(&rd.ends, counterRows)
+		rd.crosses = true
 	}
 	timed := func(into *[]row, exact bool) {
 		if exact {
@@ -184,15 +190,15 @@ func withMore(rows, more []row, add func(*Stats, Stats)) []row {
 // of returns the value of a metric for an instance of an entity.
 func (rd *reading) of(m Metric, i *Instance) Stats {
 	if rows, ok := rd.gains[m.Name]; ok {
-		return merged(rows, i)
+		return rd.paired(merged(rows, i), i)
 	}
 	switch m.source {
 	case fromCounter:
 		return counted(total(rd.counts, i, single(0)).Last)
 	case fromTimer:
-		return merged(rd.timers, i)
+		return rd.paired(merged(rd.timers, i), i)
 	case fromCPUTimer:
-		return merged(rd.cpu, i)
+		return rd.paired(merged(rd.cpu, i), i)
 	case fromEvents, betweenEvents:
 		return total(rd.events[m.Name], i, single(0))
 	case fromThreads:

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,24 +36,35 @@ type regionCopy struct {
 
 // findRegion finds the code that a codeRegion delimits. From alone, or from equal to to, means
 // the whole region: MIR 4 measures only the beginning if to is omitted, but a region of a
-// structure has an end of its own, and a time needs one. To alone means the region's end.
-func findRegion(c *mir.CodeRegion, t *Targets) (*region, *Error) {
-	if c.From != "" && c.To != "" && c.From != c.To {
-		return nil, Errorf(CannotBeDone, c.Pos, "a region from %s to %s spans two units; leave \"to\" out, or name one unit in both", c.From, c.To)
-	}
-	name := c.From
-	if name == "" {
-		name = c.To
-	}
-	copies, err := findNamed(name, c.Pos, t)
+// structure has an end of its own, and a time needs one. To alone means the region's end. If
+// from and to are two units, end is the second one, of which only the exits count, as the
+// entries of the first one.
+func findRegion(c *mir.CodeRegion, t *Targets) (r, end *region, _ *Error) {
+	copies, err := findNamed(cmp.Or(c.From, c.To), c.Pos, t)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	called := copies[0].Name
+	r = &region{name: called(copies), copies: copies, entry: c.From != "", exit: true}
+	if c.From == "" || c.To == "" || c.From == c.To {
+		return r, nil, nil
+	}
+	last, err := findNamed(c.To, c.Pos, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	if slices.Equal(distinct(last), distinct(copies)) {
+		return r, nil, nil
+	}
+	r.exit = false
+	return r, &region{name: called(last), copies: last, exit: true}, nil
+}
+
+// called returns what a region is called: inside a function regions have ids only.
+func called(copies []regionCopy) string {
 	if copies[0].Code != nil {
-		called = copies[0].ID
+		return copies[0].ID
 	}
-	return &region{name: called, copies: copies, entry: c.From != "", exit: c.From != "" || c.To != ""}, nil
+	return copies[0].Name
 }
 
 // findNamed finds a region by its id, or else by a name that only one region has. That is a
@@ -166,7 +178,7 @@ func (r *region) places(processes []omis.Token, timed bool) ([]Place, error) {
 				ps = addPlace(ps, Place{Addr: addr + c.module.Bias}, c.process)
 			}
 		}
-		if r.entry && !timed {
+		if r.entry && !(timed && r.exit) {
 			continue
 		}
 		left, err := c.module.Locator.Exits(c.Region)

@@ -64,7 +64,7 @@ func TestFindInside(t *testing.T) {
 		return []sir.Region{{ID: of.ID + "/loop1", Code: &sir.Code{}, Regions: []sir.Region{{ID: of.ID + "/loop1/body", Code: &sir.Code{}}}}}, nil
 	}
 	for _, id := range []string{"web:net/http.Get/loop1", "web:net/http.Get/loop1/body"} {
-		r, err := findRegion(&mir.CodeRegion{From: id}, targets)
+		r, _, err := findRegion(&mir.CodeRegion{From: id}, targets)
 		if err != nil || len(r.copies) != 1 || r.copies[0].ID != id || r.name != id {
 			t.Errorf("%s: %+v, %v", id, r, err)
 		}
@@ -75,7 +75,7 @@ func TestFindInside(t *testing.T) {
 		"web:net/http.Put":             "no unit",
 		"web:bad/loop1":                "not understood",
 	} {
-		if _, err := findRegion(&mir.CodeRegion{From: id}, targets); err == nil || !strings.Contains(err.Error(), words) {
+		if _, _, err := findRegion(&mir.CodeRegion{From: id}, targets); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v, want %q", id, err, words)
 		}
 	}

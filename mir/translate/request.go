@@ -13,7 +13,10 @@ import (
 // Bind reads the reply.
 func (p *Plan) Create() string {
 	var actions []string
-	if p.uses(fromCounter) {
+	if p.counter() {
+		actions = append(actions, "pa_counter_create()")
+	}
+	if p.Crosses {
 		actions = append(actions, "pa_counter_create()")
 	}
 	if p.uses(fromTimer) {
@@ -35,8 +38,14 @@ func (p *Plan) Create() string {
 // Bind reads the tokens from the reply to Create.
 func (p *Plan) Bind(reply omis.Reply) (h Handles, err error) {
 	next := 1
-	if p.uses(fromCounter) {
+	if p.counter() {
 		if h.Counter, err = Token(reply, next); err != nil {
+			return h, err
+		}
+		next++
+	}
+	if p.Crosses {
+		if h.Ends, err = Token(reply, next); err != nil {
 			return h, err
 		}
 		next++
@@ -87,13 +96,16 @@ func (p *Plan) actions(h Handles, place Place) []string {
 	var as []string
 	timers := slices.DeleteFunc([]omis.Token{h.CPUTimer, h.Timer}, func(t omis.Token) bool { return t == "" })
 	if place.Exit {
-		as = append(calls("pa_timer_stop", timers), p.Gains.stops(h)...)
+		as = append(p.stops(timers), p.gainsStop(h)...)
+	}
+	if place.Exit && h.Ends != "" {
+		as = append(as, fmt.Sprintf("pa_counter_add([%s],1)", h.Ends))
 	}
 	if p.counts(place) && h.Counter != "" {
 		as = append(as, fmt.Sprintf("pa_counter_add([%s],1)", h.Counter))
 	}
 	if !place.Exit {
-		as = slices.Concat(as, p.Gains.begins(h), calls("pa_timer_start", timers))
+		as = slices.Concat(as, p.gainsBegin(h), p.starts(timers))
 	}
 	return as
 }
@@ -244,6 +256,9 @@ func (p *Plan) each(h Handles, verb string) []string {
 	var as []string
 	if h.Counter != "" {
 		as = append(as, call("pa_counter_"+verb, h.Counter))
+	}
+	if h.Ends != "" {
+		as = append(as, call("pa_counter_"+verb, h.Ends))
 	}
 	for _, t := range []omis.Token{h.Timer, h.CPUTimer} {
 		switch {

@@ -23,6 +23,7 @@ type Stats struct {
 
 	Sampled Sampled              `json:"-"` // if only some executions are timed
 	Spread  program.Distribution `json:"-"` // if percentiles are requested
+	Paired  Paired               `json:"-"` // of a region from one unit to another
 
 	zero bool // it is a count; if no value was measured, the count and the sum are 0
 }
@@ -54,6 +55,7 @@ func single(v uint64) Stats {
 func (s *Stats) Merge(o Stats) {
 	s.Sampled = s.Sampled.plus(o.Sampled)
 	s.Spread = joined(s.Spread, o.Spread)
+	s.Paired = Paired{s.Paired.Begun + o.Paired.Begun, s.Paired.Ended + o.Paired.Ended}
 	s.zero = s.zero || o.zero
 	if o.N == 0 {
 		return

@@ -38,6 +38,9 @@ type Op struct {
 	// or less times all. It applies to OpStart, and to OpStop of the same store, which
 	// ignores an occurrence for which no interval was opened.
 	OneIn int64
+	// Whole reports that an interval is the whole thread's, or goroutine's: it ends wherever on the stack, and
+	// another one that begins replaces it; OpStart, OpStop.
+	Whole bool
 	// Histogram reports that the store has the kind StoreHistograms; OpStart, OpStop and OpTake.
 	Histogram bool
 	// Room is the number of newest records kept for a thread; OpTrace, constant for a

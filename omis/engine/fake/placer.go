@@ -343,6 +343,14 @@ type openInterval struct {
 // do executes a step. It returns what the step has measured, if that is anything.
 func (s *store) do(op program.Op, h *node.Hit) (measured int64, ok bool) {
 	r := s.row(h.TID)
+	if op.Whole {
+		whole := *h
+		whole.SP = 1
+		h = &whole
+		if op.Do == program.OpStart && len(r.open) > 0 {
+			r.Unfinished, r.open = r.Unfinished+1, nil
+		}
+	}
 	switch op.Do {
 	case program.OpAdd:
 		r.Value += op.Value

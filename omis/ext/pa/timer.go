@@ -257,6 +257,14 @@ func compileStart([]service.Argument) (program.Op, error) {
 }
 func compileStop([]service.Argument) (program.Op, error) { return program.Op{Do: program.OpStop}, nil }
 
+// compileBegin and compileEnd compile pa_timer_begin and pa_timer_end.
+func compileBegin([]service.Argument) (program.Op, error) {
+	return program.Op{Do: program.OpStart, Whole: true}, nil
+}
+func compileEnd([]service.Argument) (program.Op, error) {
+	return program.Op{Do: program.OpStop, Whole: true}, nil
+}
+
 // timerServices returns the table rows of timers.
 func timerServices() []service.Service {
 	return []service.Service{
@@ -293,6 +301,14 @@ func timerServices() []service.Service {
 		{
 			Name: "pa_timer_stop", Action: stopTimer, Compile: compileStop, Class: classTimer, Object: classTimer, Params: []service.Param{timers()}, Local: true,
 			Doc: "close the interval that was opened with the same stack pointer",
+		},
+		{
+			Name: "pa_timer_begin", Action: beginTimer, Compile: compileBegin, Class: classTimer, Object: classTimer, Params: []service.Param{timers()}, Local: true,
+			Doc: "open an interval of the thread that the event belongs to, or of the goroutine, which pa_timer_end closes wherever on the stack. One that is open already counts as unfinished",
+		},
+		{
+			Name: "pa_timer_end", Action: endTimer, Compile: compileEnd, Class: classTimer, Object: classTimer, Params: []service.Param{timers()}, Local: true,
+			Doc: "close the interval that pa_timer_begin opened",
 		},
 		{
 			Name: "pa_timer_read", Action: readTimer, Collect: collect, Class: classTimer, Kind: service.Information, Object: classTimer,
@@ -396,6 +412,23 @@ func stopTimer(c *service.Call) ([]omis.Value, error) {
 	after, last := t.latest(who)
 	c.Event.Measured, c.Event.Measures = last, after > before
 	return nil, nil
+}
+
+// wholeStack is the stack pointer of intervals that belong to no place on the stack.
+const wholeStack = 1
+
+func beginTimer(c *service.Call) ([]omis.Value, error) { return anywhere(c, startTimer) }
+func endTimer(c *service.Call) ([]omis.Value, error)   { return anywhere(c, stopTimer) }
+
+// anywhere executes an action as if its event had happened at wholeStack.
+func anywhere(c *service.Call, action func(*service.Call) ([]omis.Value, error)) ([]omis.Value, error) {
+	if c.Event == nil {
+		return nil, noEvent()
+	}
+	sp := c.Event.At.SP
+	c.Event.At.SP = wholeStack
+	defer func() { c.Event.At.SP = sp }()
+	return action(c)
 }
 
 // canTime returns the reason why an interval cannot begin or end where an event happened.

@@ -47,6 +47,7 @@ type step struct {
 	oneIn int64  // of a timer: see program.Op
 	lost  uint64 // address of the number of lost hits
 
+	whole  bool // see program.Op
 	spread bool // the timer has a histogram
 	tells  bool // the next step records what this one measures
 

@@ -11,6 +11,9 @@ import "mirador/omis/code/x86"
 // makes valid what was written before, and sums are changed by single instructions. If an open interval has
 // no stack pointer yet, a handler does not touch it.
 
+// wholeStack is the stack pointer of intervals that belong to the whole thread.
+const wholeStack = 1
+
 // enterRow loads row.
 func (m *compiler) enterRow(s *step) {
 	m.addRow(s)
@@ -28,8 +31,12 @@ func (m *compiler) addRow(s *step) {
 	}
 }
 
-// loadSP loads sp.
-func (m *compiler) loadSP() {
+// loadSP loads sp. For intervals of the whole thread it is the same everywhere.
+func (m *compiler) loadSP(s *step) {
+	if s.whole {
+		m.c.MovImm(sp, ^uint64(wholeStack))
+		return
+	}
 	m.c.Lea(sp, x86.At(x86.RSP, m.pushed))
 	m.c.Not(sp)
 }
@@ -74,7 +81,7 @@ func (m *compiler) start(s *step) {
 	c.Here(open)
 	c.Load(depth, x86.At(row, rowDepth))
 	c.Here(look)
-	m.loadSP()
+	m.loadSP(s)
 	c.DoLoad(x86.Cmp, sp, s.innermost(openSP))
 	c.JumpIf(x86.IfBelowOrEqual, m.aside(func() { m.drop(s, look) }))
 	fresh := m.aside(func() { m.begin(s, look, done) })
@@ -152,7 +159,7 @@ func (m *compiler) stop(s *step) {
 		m.checkLine(s, done)
 	}
 	c.Load(depth, x86.At(row, rowDepth))
-	m.loadSP()
+	m.loadSP(s)
 	c.Here(look)
 	c.DoLoad(x86.Cmp, sp, s.innermost(openSP))
 	if m.late {

@@ -220,13 +220,16 @@ func (t *target) prepare(l *program.Placing, code node.GoCode) (*placed, node.Pa
 		if s.target != t {
 			return nil, node.Patch{}, &program.Refusal{Why: "the process executes another program by now"}
 		}
+		if op.Whole && code.In {
+			return nil, node.Patch{}, &program.Refusal{Why: "in functions of Go, code in a program pairs beginnings with ends by their place on the stack only"}
+		}
 		c, err := s.cellFor(op)
 		if err != nil {
 			return nil, node.Patch{}, program.Refuse(err)
 		}
 		entries = append(entries, c.entry)
 		m.steps = append(m.steps, step{
-			do: op.Do, value: op.Value, load: op.Load, row: t.memory.distance(c), open: int32(c.open()), level: int32(c.kind.depth()), oneIn: op.OneIn, spread: c.kind == cellSpreads,
+			do: op.Do, value: op.Value, load: op.Load, row: t.memory.distance(c), open: int32(c.open()), level: int32(c.kind.depth()), oneIn: op.OneIn, whole: op.Whole, spread: c.kind == cellSpreads,
 			entry: c.entry, goroutine: code.In && op.Times(), reset: t.memory.base + uint64(entryAt(c.entry)+entryReset),
 			lost: t.memory.base + uint64(entryAt(c.entry)+entryLost), tells: l.Program.Tells(i),
 		})

@@ -36,7 +36,7 @@ func (m *compiler) choose(s *step, fresh, done x86.Label) {
 	c.JumpIf(x86.IfAbove, done)
 	m.draw(s)
 	c.Load(depth, x86.At(row, rowDepth))
-	m.loadSP()
+	m.loadSP(s)
 }
 
 // multiplier makes the next random number from the one before; its upper bits are random enough (Knuth's

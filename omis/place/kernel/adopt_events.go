@@ -57,7 +57,7 @@ func (a *adoption) listener(active code.Unit, r *persist.Listener, on *watched) 
 		if a.stores[s.Store] == nil {
 			return nil
 		}
-		op := program.Op{Do: s.Do, Value: s.Value, Load: s.Load, Clock: s.Clock, OneIn: s.OneIn, Store: a.stores[s.Store]}
+		op := program.Op{Do: s.Do, Value: s.Value, Load: s.Load, Clock: s.Clock, OneIn: s.OneIn, Whole: s.Whole, Store: a.stores[s.Store]}
 		if s.Source != 0 {
 			if a.stores[s.Source] == nil {
 				return nil

@@ -235,7 +235,7 @@ func (k *keeper) keepListener(l *listener) {
 	}
 	r := persist.Listener{Watched: l.on.record.at, Kind: l.point.kind, Number: l.point.number, File: l.code.File}
 	for _, s := range l.code.Steps {
-		r.Steps = append(r.Steps, persist.ListenerStep{Do: s.Do, Value: s.Value, Load: s.Load, Clock: s.Clock, OneIn: s.OneIn, Store: s.Cell, Source: s.Source})
+		r.Steps = append(r.Steps, persist.ListenerStep{Do: s.Do, Value: s.Value, Load: s.Load, Clock: s.Clock, OneIn: s.OneIn, Whole: s.Whole, Store: s.Cell, Source: s.Source})
 	}
 	for _, t := range l.code.Only {
 		r.Only = append(r.Only, persist.ListenerThread(t))

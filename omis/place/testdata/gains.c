@@ -34,7 +34,7 @@ static int dump; /* a file that the function writes to: 100 bytes, 101 and so on
 
 struct job {
 	int number; /* of its thread */
-	long times, calls, naps, pages, writes, quiet;
+	long times, calls, naps, pages, writes, quiet, crossed;
 	struct counts inside, outside;
 };
 
@@ -73,8 +73,34 @@ __attribute__((noinline, noclone)) long quiet(long n) {
 	return sum;
 }
 
+/* opens and closes are called at different depths of the stack. */
+__attribute__((noinline, noclone)) long opens(long n) { return n + syscall(SYS_getppid); }
+__attribute__((noinline, noclone)) long closes(long n) { return n - syscall(SYS_getppid); }
+
+__attribute__((noinline, noclone)) long deep(long n) {
+	volatile char room[200];
+	room[0] = n;
+	return n ? room[0] + deep(n - 1) : closes(n);
+}
+
+/* cross opens three times, and closes three times: five system calls after it has opened once, three after it has
+   opened twice, and once without having opened. */
+static void cross(void) {
+	opens(1);
+	for (int i = 0; i < 3; i++)
+		syscall(SYS_getppid);
+	deep(5);
+	deep(2);
+	opens(2);
+	opens(3);
+	syscall(SYS_getppid);
+	closes(4);
+}
+
 static void *gaining(void *p) {
 	struct job *j = p;
+	for (long i = 0; i < j->crossed; i++)
+		cross();
 	for (long i = 0; i < j->quiet; i++)
 		quiet(100);
 	size_t size = (j->pages + 1) * page;
@@ -137,6 +163,12 @@ int main(void) {
 			run(threads, j);
 		else if (sscanf(line, "quiet %d %ld", &threads, &j.quiet) == 2)
 			run(threads, j);
+		else if (sscanf(line, "cross %d %ld", &threads, &j.crossed) == 2)
+			run(threads, j);
+		else if (sscanf(line, "closes %d", &threads) == 1)
+			closes(threads), printf("done\n");
+		else if (sscanf(line, "opens %d", &threads) == 1)
+			opens(threads), printf("done\n");
 		else if (sscanf(line, "jump %ld", &times) == 1)
 			jump(times), printf("done\n");
 		else

@@ -73,10 +73,14 @@ func reach(name string) asm.Instructions {
 
 // pop removes innermost intervals until the code of rule jumps out of the loop, or no interval is left;
 // then it jumps to none. Each removed interval counts as unfinished.
-func pop(f *Form, name, none string, rule asm.Instructions) asm.Instructions {
+func pop(f *Form, whole bool, name, none string, rule asm.Instructions) asm.Instructions {
 	loop := name + "loop"
+	place := asm.LoadMem(sp, regsAt, regSP, asm.DWord)
+	if whole {
+		place = asm.Mov.Imm(sp, wholeStack)
+	}
 	code := append(begin(f),
-		asm.LoadMem(sp, regsAt, regSP, asm.DWord),
+		place,
 		asm.JEq.Imm(open, 0, none).WithSymbol(loop),
 		asm.Mov.Reg(at, open), asm.Sub.Imm(at, 1))
 	code = append(code, reach(name+"top")...)
@@ -88,14 +92,14 @@ func pop(f *Form, name, none string, rule asm.Instructions) asm.Instructions {
 
 // start opens an interval. If an interval is open with the same stack pointer or a lower one, an exception
 // or longjmp has left its function: start removes it. Intervals that were opened without a stack pointer
-// stay. The time is read last, so that the interval includes as little as possible of this program.
-func (a *assembler) start(p *Pool, clock program.Clock, some bool, name string) asm.Instructions {
+// stay. With whole, all intervals have the same place on the stack. The time is read last, so that the interval includes as little as possible of this program.
+func (a *assembler) start(p *Pool, clock program.Clock, some, whole bool, name string) asm.Instructions {
 	push, timed, room, keep, drop := name+"push", name+"timed", name+"room", name+"keep", name+"drop"
 	code := p.depth(name, near, drop)
 	if a.event {
 		code = append(code, nest(p.Form, push)...)
 	} else {
-		code = append(code, pop(p.Form, name, push, asm.Instructions{asm.JEq.Imm(asm.R1, 0, push), asm.JGT.Reg(asm.R1, sp, push)})...)
+		code = append(code, pop(p.Form, whole, name, push, asm.Instructions{asm.JEq.Imm(asm.R1, 0, push), asm.JGT.Reg(asm.R1, sp, push)})...)
 	}
 	code = append(code, asm.Mov.Imm(asm.R1, 0).WithSymbol(push))
 	if some {
@@ -147,7 +151,7 @@ func nest(f *Form, push string) asm.Instructions {
 
 // stop closes the interval that was opened with the same stack pointer, and removes those opened with lower
 // ones, which can never end. If start or stop has no stack pointer, it closes the innermost interval.
-func (a *assembler) stop(p *Pool, clock program.Clock, i int, name string) asm.Instructions {
+func (a *assembler) stop(p *Pool, clock program.Clock, i int, whole bool, name string) asm.Instructions {
 	found, none := name+"found", name+"none"
 	code := p.depth(name, near+1, "")
 	if a.event {
@@ -156,7 +160,7 @@ func (a *assembler) stop(p *Pool, clock program.Clock, i int, name string) asm.I
 			asm.Mov.Reg(at, open), asm.Sub.Imm(at, 1))
 		code = append(code, reach(name+"top")...)
 	} else {
-		code = append(code, pop(p.Form, name, none, asm.Instructions{
+		code = append(code, pop(p.Form, whole, name, none, asm.Instructions{
 			asm.JEq.Reg(asm.R1, sp, found),
 			asm.JEq.Imm(asm.R1, 0, found),
 			asm.JGT.Reg(asm.R1, sp, none), // the interval was opened before the program was installed

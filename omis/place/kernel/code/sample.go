@@ -14,6 +14,16 @@ import (
 // startSome is program.OpStart for intervals that are not all timed. The value of the step is n.
 const startSome = program.Operation(program.Operations)
 
+// Starts and stops of intervals that belong to the whole thread.
+const (
+	startWhole = startSome + 1 + iota
+	startSomeWhole
+	stopWhole
+)
+
+// wholeStack is the stack pointer of such intervals.
+const wholeStack = 1
+
 // Stack offsets of programs that begin such intervals.
 const (
 	stackLot  = -72 // which of the n intervals is timed
@@ -22,15 +32,23 @@ const (
 
 // stepOf returns the operation that the eBPF program performs for a step.
 func stepOf(op program.Op) program.Operation {
-	if op.Do == program.OpStart && op.OneIn > 1 {
+	some := op.Do == program.OpStart && op.OneIn > 1
+	switch {
+	case some && op.Whole:
+		return startSomeWhole
+	case some:
 		return startSome
+	case op.Do == program.OpStart && op.Whole:
+		return startWhole
+	case op.Do == program.OpStop && op.Whole:
+		return stopWhole
 	}
 	return op.Do
 }
 
 // valueOf returns the value of a step in its spot.
 func valueOf(op program.Op) uint64 {
-	if stepOf(op) == startSome {
+	if step := stepOf(op); step == startSome || step == startSomeWhole {
 		return uint64(op.OneIn)
 	}
 	return uint64(op.Value)

@@ -70,7 +70,7 @@ func (s *Shape) String() string {
 // stops reports whether a step ends an interval of a clock.
 func (s *Shape) stops(clock program.Clock) bool {
 	for i, op := range s.Steps {
-		if op == program.OpStop && s.Clocks[i] == clock {
+		if (op == program.OpStop || op == stopWhole) && s.Clocks[i] == clock {
 			return true
 		}
 	}

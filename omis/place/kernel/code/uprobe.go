@@ -161,17 +161,17 @@ func (a *assembler) step(op program.Operation, clock program.Clock, kind program
 			asm.Add.Reg(asm.R2, asm.R1),
 			asm.StoreMem(rowAt, RowSum, asm.R2, asm.DWord))
 		code = append(code, a.tell(i, asm.R2)...)
-	case program.OpStart:
+	case program.OpStart, startWhole:
 		code = append(code, a.rowToWrite(p, name, over)...)
-		code = append(code, a.start(p, clock, false, name)...)
-	case startSome:
+		code = append(code, a.start(p, clock, false, op == startWhole, name)...)
+	case startSome, startSomeWhole:
 		code = append(code, a.rowToWrite(p, name, over)...)
 		code = append(code, a.valueOf(i, name)...)
 		code = append(code, lot()...)
-		code = append(code, a.start(p, clock, true, name)...)
-	case program.OpStop:
+		code = append(code, a.start(p, clock, true, op == startSomeWhole, name)...)
+	case program.OpStop, stopWhole:
 		code = append(code, a.rowAsItIs(p, name, over)...)
-		code = append(code, a.stop(p, clock, i, name)...)
+		code = append(code, a.stop(p, clock, i, op == stopWhole, name)...)
 	case program.OpTake:
 		code = append(code, a.rowToWrite(p, name, over)...)
 		code = append(code, take(p.Form, a.tell(i, asm.R1), name)...)

@@ -124,6 +124,7 @@ type ListenerStep struct {
 	Load  program.Load      `json:"load,omitzero"`
 	Clock program.Clock     `json:"clock,omitempty"`
 	OneIn int64             `json:"oneIn,omitempty"`
+	Whole bool              `json:"whole,omitempty"`
 	Store code.Unit         `json:"store"`
 
 	Source code.Unit `json:"source,omitempty"`

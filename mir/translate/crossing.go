@@ -1,0 +1,67 @@
+package translate
+
+import (
+	"mirador/mir"
+	"mirador/omis"
+)
+
+// A region may begin where one unit begins, and end where another one ends. An execution begins
+// and ends in the same thread, or goroutine. Where a beginning follows a beginning, the earlier one has no end;
+// where an end follows an end, the later one has no beginning. Neither has a value. The plan counts all
+// beginnings and all ends, so that a measurement shows how many have none.
+
+// crossing makes the plan one for a region that ends in another unit.
+func (p *Plan) crossing(end *region, c *mir.CodeRegion) *Error {
+	p.Crosses = true
+	p.Region += " to " + end.name
+	switch {
+	case p.Traced:
+		return Errorf(CannotBeDone, c.Pos, "an event trace is about one unit; leave \"event\" out, or name one unit in both \"from\" and \"to\"")
+	case p.Recorded:
+		return Errorf(CannotBeDone, c.Pos, "delivery -1: single executions of a region from one unit to another are not recorded; add an aggregate, an interval or a duration, give a delivery in milliseconds, or name one unit in both \"from\" and \"to\"")
+	case p.OneIn > 1:
+		return Errorf(CannotBeDone, c.Pos, "sample: in a region from one unit to another all executions are timed; write 1/1, which shows how many beginnings and ends have no counterpart, or leave it out")
+	}
+	return nil
+}
+
+// counter reports whether the plan has a counter of executions.
+func (p *Plan) counter() bool { return p.Counts() || p.Crosses }
+
+// starts and stops return the actions that open and close the intervals of timers.
+func (p *Plan) starts(timers []omis.Token) []string {
+	if p.Crosses {
+		return calls("pa_timer_begin", timers)
+	}
+	return calls("pa_timer_start", timers)
+}
+
+func (p *Plan) stops(timers []omis.Token) []string {
+	if p.Crosses {
+		return calls("pa_timer_end", timers)
+	}
+	return calls("pa_timer_stop", timers)
+}
+
+// Paired says of a region from one unit to another how many beginnings and ends there were.
+type Paired struct{ Begun, Ended int64 }
+
+// paired adds the beginnings and ends of an entity to the statistics of its executions.
+func (rd *reading) paired(s Stats, i *Instance) Stats {
+	if rd.crosses {
+		s.Paired = Paired{int64(total(rd.counts, i, single(0)).Last), int64(total(rd.ends, i, single(0)).Last)}
+	}
+	return s
+}
+
+// sampleOf returns what a measurement shows about the executions beside a value, if the request asks for it (a
+// plain answer has no attributes of the gateway).
+func (p *Plan) sampleOf(s *Stats, metric int) *mir.Sample {
+	switch {
+	case !p.Crosses:
+		return s.sample(p.Metrics[metric].unit())
+	case p.OneIn == 0 || s.Paired == (Paired{}):
+		return nil
+	}
+	return &mir.Sample{Count: s.Paired.Begun, Timed: s.N, Unmatched: max(s.Paired.Ended-s.N, 0)}
+}
