@@ -121,6 +121,7 @@ var oracles = map[string]oracle{
 	"pa_timer_take":          {"the target's count of its system calls", "TestTakenAtInstant TestValuesAtBeginning"},
 	"pa_timer_begin":         {"the target's count of its system calls", "TestFromOneFunctionToAnother"},
 	"pa_timer_end":           {"the target's count of its system calls", "TestFromOneFunctionToAnother"},
+	"pa_timer_take_level":    {"mallinfo2 of the target, and its number of threads", "TestLevelsAtInstants"},
 	"pa_timer_sum":           {"the target's clock", "TestTimersLive"},
 	"pa_trace_create":        {"the target's count and order of calls", "TestTraces TestTrace"},
 	"pa_trace_delete":        {"the table of objects", "TestTrace"},

@@ -26,6 +26,7 @@ type Metric struct {
 
 	source source
 	falls  bool     // it is a level, whose differences may be negative
+	level  string   // on a region: the level that pa_timer_take_level reads of the process
 	begin  []event  // what counts, or starts an interval: fromEvents, betweenEvents
 	end    []event  // what ends an interval: betweenEvents
 	funcs  []string // functions of libraries whose beginnings are in begin, and whose ends are in end
@@ -33,6 +34,8 @@ type Metric struct {
 	byCall bool     // exists for each system call, as NAME:CALL
 	clock  string   // clock of the timer of betweenEvents; "": wall clock time
 	info   info     // components of fromInfo and fromNode
+	// elsewhere says why it is not measured on a region, and what to use there.
+	elsewhere string
 	// millionths says that values are not whole numbers; they are kept in millionths.
 	millionths bool
 	task       string // on a region: clock of a timer that shows what the kernel counts for the thread

@@ -38,7 +38,9 @@ func endsOf(c *mir.CodeRegion) ends {
 }
 
 // gains reports whether the metric is measured on a region as what it gains there.
-func (m Metric) gains() bool { return m.Unavailable == "" && (m.onEvents() || m.task != "") }
+func (m Metric) gains() bool {
+	return m.Unavailable == "" && (m.onEvents() || m.task != "" || m.level != "")
+}
 
 // Gains are the metrics that a plan measures as what they gain on its region.
 type Gains struct {
@@ -70,7 +72,7 @@ func (g *Gains) has(m Metric) bool { return g.ends != nowhere && m.gains() }
 func (g *Gains) any() bool { return len(g.metrics) > 0 }
 
 // adds reports whether the values of a metric are added up over executions of a region.
-func (g *Gains) adds(m Metric) bool { return m.times() || g.has(m) }
+func (g *Gains) adds(m Metric) bool { return m.times() || g.has(m) && m.level == "" }
 
 // timesExecutions reports whether the plan measures each execution with a timer.
 func (p *Plan) timesExecutions() bool { return p.Times() || p.TimesCPU() || p.Gains.any() }
@@ -88,6 +90,10 @@ func (g *Gains) Create(h Handles) string {
 	for _, m := range g.metrics {
 		if m.task != "" {
 			actions = append(actions, createTimer(m.task, g.oneIn, g.spread))
+			continue
+		}
+		if m.level != "" {
+			actions = append(actions, createTimer("", 0, g.spread))
 			continue
 		}
 		keep := "sums"
@@ -151,24 +157,47 @@ func (g *Gains) setGroup(es []entity) Errors {
 
 // gainsBegin returns the actions where the region is entered, gainsStop those where it is left.
 func (p *Plan) gainsBegin(h Handles) []string {
-	switch p.Gains.ends {
+	switch timers := p.Gains.timers(h); p.Gains.ends {
 	case bothEnds:
-		return p.starts(h.Gains)
+		return append(p.Gains.takesLevels(h), p.starts(timers)...)
 	case atBeginning:
-		return calls("pa_timer_take", h.Gains)
+		return append(p.Gains.takesLevels(h), calls("pa_timer_take", timers)...)
 	}
 	return nil
 }
 
 func (p *Plan) gainsStop(h Handles) []string {
-	switch p.Gains.ends {
+	switch timers := p.Gains.timers(h); p.Gains.ends {
 	case bothEnds:
-		return p.stops(h.Gains)
+		return append(p.stops(timers), p.Gains.takesLevels(h)...)
 	case atEnd:
-		return calls("pa_timer_take", h.Gains)
+		return append(calls("pa_timer_take", timers), p.Gains.takesLevels(h)...)
 	}
 	return nil
 }
+
+// timers returns the timers of the metrics that are no levels.
+func (g *Gains) timers(h Handles) (list []omis.Token) {
+	for i, m := range g.metrics {
+		if m.level == "" {
+			list = append(list, h.Gains[i])
+		}
+	}
+	return list
+}
+
+// takesLevels returns the actions that read the levels. They are not part of what timers measure.
+func (g *Gains) takesLevels(h Handles) (list []string) {
+	for i, m := range g.metrics {
+		if m.level != "" {
+			list = append(list, fmt.Sprintf("pa_timer_take_level([%s],%q)", h.Gains[i], m.level))
+		}
+	}
+	return list
+}
+
+// takesLevel reports whether a metric of the plan is a level that is read at the instants of a region.
+func (g *Gains) takesLevel(m Metric) bool { return g.has(m) && m.level != "" }
 
 func calls(service string, objects []omis.Token) []string {
 	list := make([]string, len(objects))

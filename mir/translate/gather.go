@@ -27,20 +27,26 @@ func Keep(last, vs []Value) []Value {
 }
 
 // Difference returns the values of a measurement over a time: those at its end minus those at its
-// beginning. A thread or process that began in between had no value before, which is 0.
-func Difference(begin, end []Value) (vs []Value) {
+// beginning. A thread or process that began in between had no value before, which is 0. A level that
+// was not read before, because no thread had executed its region, has no difference.
+func (p *Plan) Difference(begin, end []Value) (vs []Value) {
 	for _, v := range end {
 		if v.Stats.N == 0 {
 			continue
 		}
-		last := v.Stats.Last
-		if i := find(begin, &v); i >= 0 && begin[i].Stats.N > 0 {
-			if begin[i].Stats.Last > last { // the values were reset in between
-				continue
-			}
-			last -= begin[i].Stats.Last
+		m, i, before := p.Metrics[v.Metric], find(begin, &v), uint64(0)
+		known := i >= 0 && begin[i].Stats.N > 0
+		if known {
+			before = begin[i].Stats.Last
 		}
-		v.Stats = single(last)
+		switch after := v.Stats.Last; {
+		case m.falls && (known || !p.OnRegion()):
+			v.Stats = signed(int64(after - before))
+		case m.falls, before > after: // in the second case, the values were reset in between
+			continue
+		default:
+			v.Stats = single(after - before)
+		}
 		vs = append(vs, v)
 	}
 	return vs

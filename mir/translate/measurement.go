@@ -63,10 +63,10 @@ func (p *Plan) statistic(vs []Value, metric int, f mir.Function) mir.Tuple {
 		if v.Stats.N == 0 {
 			continue
 		}
-		if least == nil || v.Stats.Min < least.Stats.Min {
+		if least == nil || v.Stats.below(v.Stats.Min, least.Stats.Min) {
 			least = v
 		}
-		if most == nil || v.Stats.Max > most.Stats.Max {
+		if most == nil || v.Stats.below(most.Stats.Max, v.Stats.Max) {
 			most = v
 		}
 	}

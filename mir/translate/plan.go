@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"slices"
 
 	"mirador/mir"
@@ -84,7 +85,7 @@ func metrics(r *mir.InstrRequest, t *Targets) ([]Metric, Errors) {
 			errs = append(errs, Errorf(CannotBeDone, asked.Pos, "%s cannot be measured: %s", m.Name, m.Unavailable))
 			continue
 		}
-		if r.Region != nil && m.task != "" {
+		if r.Region != nil && (m.task != "" || m.level != "") {
 			m.source, m.info = fromTask, info{}
 		}
 		ms = append(ms, m)
@@ -104,7 +105,8 @@ func (m Metric) suits(r *mir.InstrRequest, pos mir.Position) Errors {
 	case !m.Alone && r.Region == nil:
 		return Errors{Errorf(CannotBeDone, pos, "%s is measured on a region: add a codeRegion", m.Name)}
 	case !m.Region && r.Region != nil:
-		return Errors{Errorf(CannotBeDone, pos, "%s is not measured on a region; GET /catalog shows the metrics that are", m.Name)}
+		why := cmp.Or(m.elsewhere, "GET /catalog shows the metrics that are")
+		return Errors{Errorf(CannotBeDone, pos, "%s is not measured on a region; %s", m.Name, why)}
 	case m.times() && r.Region.From == "":
 		return Errors{Errorf(CannotBeDone, pos, "%s needs the beginning of the region: add \"from\"", m.Name)}
 	}
@@ -129,11 +131,29 @@ func place(r *mir.InstrRequest) mir.Position {
 func (p *Plan) measurable(e *entity) Errors {
 	var errs Errors
 	for _, m := range p.Metrics {
+		if p.Gains.takesLevel(m) {
+			if wrong := m.levelOf(e); wrong != nil {
+				errs = append(errs, wrong)
+			}
+			continue
+		}
 		if !m.supports(e.kind) {
 			errs = append(errs, Errorf(CannotBeDone, e.pos, "%s is not measured for a %s", m.Name, e.kind))
 		}
 	}
 	return errs
+}
+
+// levelOf checks the entity of a level on a region. It belongs to the process whose thread executes the
+// region; "?" shows it by the executing thread.
+func (m Metric) levelOf(e *entity) *Error {
+	switch {
+	case e.kind == mir.Process, e.kind == mir.Thread && e.thread == current:
+		return nil
+	case e.kind == mir.Thread:
+		return Errorf(CannotBeDone, e.pos, "thread %q: %s is a level of a process: name the process alone, or write \"?\" for the thread that executes the region", e.thread, m.Name)
+	}
+	return Errorf(CannotBeDone, e.pos, "%s is read on a region for the process that executes it: name processes, or write \"*\"", m.Name)
 }
 
 // locate finds the region and the places where to measure it.
@@ -231,7 +251,9 @@ func (p *Plan) Executions(vs []Value) int64 {
 	executed := make([]int64, max(len(p.Metrics), 1))
 	for _, v := range vs {
 		m := p.Metrics[v.Metric]
-		if !p.Gains.has(m) && (m.source == fromCounter || m.source == fromEvents) {
+		if p.Gains.takesLevel(m) && p.Gains.ends == bothEnds {
+			executed[v.Metric] += v.Stats.N / 2
+		} else if !p.Gains.has(m) && (m.source == fromCounter || m.source == fromEvents) {
 			executed[v.Metric] += int64(v.Stats.Last)
 		} else {
 			executed[v.Metric] += max(v.Stats.N, v.Stats.Sampled.Begun)

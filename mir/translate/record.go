@@ -39,6 +39,14 @@ type Records struct{ *Plan }
 func (p Records) recorded(r *mir.InstrRequest) (errs Errors) {
 	p.Traced = r.Events > 0
 	p.Recorded = p.Traced || eachExecution(r)
+	for i, m := range p.Metrics {
+		if p.Recorded && p.Gains.takesLevel(m) {
+			errs = append(errs, Errorf(CannotBeDone, r.Metrics[i].Pos, "%s is read at the instants of the region; such readings are not recorded one by one: leave \"event\" out, and give a delivery in milliseconds, an interval or an aggregate", m.Name))
+		}
+	}
+	if len(errs) > 0 {
+		return errs
+	}
 	if !p.Traced || r.Region != nil {
 		return nil
 	}

@@ -20,6 +20,8 @@ type Stats struct {
 	// not asked for it.
 	Sum     program.Uint128 `json:"sum"`
 	Squares program.Uint128 `json:"squares"`
+	// Signed says that Last, Min, Max and Sum are differences of a level, in two's complement.
+	Signed bool `json:"signed,omitempty"`
 
 	Sampled Sampled              `json:"-"` // if only some executions are timed
 	Spread  program.Distribution `json:"-"` // if percentiles are requested
@@ -51,6 +53,50 @@ func single(v uint64) Stats {
 	return Stats{N: 1, Last: v, Min: v, Max: v, Sum: sum, Squares: sum.Times(v)}
 }
 
+// signed returns the statistics of one difference of a level.
+func signed(v int64) Stats {
+	size := uint64(max(v, -v))
+	return Stats{
+		N: 1, Last: uint64(v), Min: uint64(v), Max: uint64(v), Signed: true,
+		Sum: program.Uint128{Hi: uint64(v >> 63), Lo: uint64(v)}, Squares: program.Uint128{Lo: size}.Times(size),
+	}
+}
+
+// below compares two values.
+func (s *Stats) below(a, b uint64) bool {
+	if s.Signed {
+		return int64(a) < int64(b)
+	}
+	return a < b
+}
+
+// total returns the size of the sum, and whether it is negative.
+func (s *Stats) total() (size program.Uint128, negative bool) { return s.magnitude(s.Sum) }
+
+func (s *Stats) magnitude(v program.Uint128) (size program.Uint128, negative bool) {
+	if !s.Signed || int64(v.Hi) >= 0 {
+		return v, false
+	}
+	return program.Uint128{Hi: ^v.Hi, Lo: ^v.Lo}.Add(program.Uint128{Lo: 1}), true
+}
+
+// number formats one of the values.
+func (s *Stats) number(v uint64, u unit) string {
+	wide := program.Uint128{Lo: v}
+	if s.Signed {
+		wide.Hi = uint64(int64(v) >> 63)
+	}
+	return s.exact(wide, u)
+}
+
+func (s *Stats) exact(v program.Uint128, u unit) string {
+	size, negative := s.magnitude(v)
+	if negative {
+		return "-" + u.exact(size)
+	}
+	return u.exact(size)
+}
+
 // Merge adds the values of o, as if they were measured after the values of s.
 func (s *Stats) Merge(o Stats) {
 	s.Sampled = s.Sampled.plus(o.Sampled)
@@ -60,10 +106,13 @@ func (s *Stats) Merge(o Stats) {
 	if o.N == 0 {
 		return
 	}
-	if s.N == 0 || o.Min < s.Min {
+	if s.N == 0 || o.below(o.Min, s.Min) {
 		s.Min = o.Min
 	}
-	s.Max = max(s.Max, o.Max)
+	if s.N == 0 || o.below(s.Max, o.Max) {
+		s.Max = o.Max
+	}
+	s.Signed = o.Signed
 	s.N += o.N
 	s.Last = o.Last
 	s.Sum, s.Squares = s.Sum.Add(o.Sum), s.Squares.Add(o.Squares)
@@ -71,7 +120,8 @@ func (s *Stats) Merge(o Stats) {
 
 // squaredDeviations returns the sum of the squared differences from the mean.
 func (s Stats) squaredDeviations() float64 {
-	return program.SquaredDeviations(uint64(s.N), s.Sum, s.Squares)
+	size, _ := s.total()
+	return program.SquaredDeviations(uint64(s.N), size, s.Squares)
 }
 
 // unit is the unit of the values of a metric in documents.
@@ -104,17 +154,21 @@ func (s Stats) text(f mir.Function, u unit) string {
 		if s.Sampled.Begun > 0 {
 			return u.rounded(s.Sampled.estimate())
 		}
-		return u.exact(s.Sum)
+		return s.exact(s.Sum, u)
 	case mir.Average:
-		return significant(s.Sum.Float() / n / float64(u))
+		size, negative := s.total()
+		if negative {
+			n = -n
+		}
+		return significant(size.Float() / n / float64(u))
 	case mir.Maximum:
-		return u.exact(program.Uint128{Lo: s.Max})
+		return s.number(s.Max, u)
 	case mir.Minimum:
-		return u.exact(program.Uint128{Lo: s.Min})
+		return s.number(s.Min, u)
 	case mir.Variance:
 		return significant(s.squaredDeviations() / n / float64(u*u))
 	}
-	return u.exact(program.Uint128{Lo: s.Last})
+	return s.number(s.Last, u)
 }
 
 // exact formats a whole number of nanoseconds or of another unit.

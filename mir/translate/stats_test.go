@@ -2,6 +2,7 @@ package translate
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -54,6 +55,33 @@ func parsed(t testing.TB, text string) float64 {
 
 // TestStatsAreThoseOfAllValues checks that merging the statistics of threads gives the
 // statistics of all values.
+// TestDifferencesOfLevels checks statistics of the differences of a level over a duration, which may be negative.
+func TestDifferencesOfLevels(t *testing.T) {
+	p := &Plan{Metrics: []Metric{{Name: "HEAP_MEM_USAGE", Unit: "B", falls: true}, {Name: "MINOR_FAULTS", Unit: "1"}}}
+	at := func(heap, faults uint64) []Value {
+		return []Value{{Metric: 0, Stats: single(heap)}, {Metric: 1, Stats: single(faults)}}
+	}
+	var heap, faults Stats
+	for _, v := range slices.Concat(p.Difference(at(10, 5), at(4, 9)), p.Difference(at(4, 9), at(7, 2)), p.Difference(at(7, 2), at(6, 3))) {
+		if v.Metric == 0 {
+			heap.Merge(v.Stats)
+		} else {
+			faults.Merge(v.Stats)
+		}
+	}
+	for f, want := range map[mir.Function]string{mir.Last: "-1", mir.Minimum: "-6", mir.Maximum: "3", mir.Sum: "-4", mir.Average: "-1.33333333333", mir.Variance: "13.5555555556"} {
+		if got := heap.text(f, plain); got != want {
+			t.Errorf("%v of the differences of a level: %s, want %s", f, got, want)
+		}
+	}
+	if faults.N != 2 || faults.text(mir.Sum, plain) != "5" { // one difference is over a reset
+		t.Errorf("%+v", faults)
+	}
+	if p.Region = "f"; len(p.Difference(nil, at(1, 1))) != 1 {
+		t.Error("a level that was not read at the beginning has a difference")
+	}
+}
+
 func TestStatsAreThoseOfAllValues(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		threads := rapid.SliceOfN(rapid.SliceOf(rapid.Uint64Range(0, 1e12)), 1, 8).Draw(rt, "threads")

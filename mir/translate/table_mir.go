@@ -45,9 +45,9 @@ func mirMetrics() []Metric {
 			Measured: "pa_timer_start and pa_timer_stop as for WC_TIME, with a timer of the clock cpu: in the kernel, or while the thread is held",
 		},
 		Metric{
-			Name: "THREAD_COUNT", Unit: "1", Kind: "gauge", Entities: ofProcesses, falls: true, source: fromThreads,
+			Name: "THREAD_COUNT", Unit: "1", Kind: "gauge", Entities: ofProcesses, falls: true, level: "threads", source: fromThreads,
 			Doc:      "The current number of live threads.",
-			Measured: "thread_get_info: read from /proc, without stopping anything",
+			Measured: "thread_get_info: read from /proc, without stopping anything" + readAtEnds,
 		},
 		Metric{
 			Name: "THREAD_WAITED_COUNT", Unit: "1", Kind: "counter", Entities: allEntities, source: fromEvents, funcs: conditionWaits,

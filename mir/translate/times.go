@@ -55,7 +55,7 @@ func (p *Plan) checkTimes(r *mir.InstrRequest) Errors {
 			errs = append(errs, wrong)
 		}
 	}
-	return append(errs, p.checkDuration(r)...)
+	return errs
 }
 
 // checkEachTime refuses to deliver every measurement if measurements happen only for a VALUE
@@ -80,19 +80,6 @@ func (p *Plan) checkWholes(r *mir.InstrRequest) *Error {
 		what = "percentiles"
 	}
 	return Errorf(CannotBeDone, r.Measuring.Pos, "%s: it describes all executions of the region, an interval or a duration only the values at certain times; leave one of them out", what)
-}
-
-// checkDuration refuses differences of levels, which may be negative.
-func (p *Plan) checkDuration(r *mir.InstrRequest) (errs Errors) {
-	if r.Measuring == nil || !set(r.Measuring.Duration) {
-		return nil
-	}
-	for i, m := range p.Metrics {
-		if m.falls {
-			errs = append(errs, Errorf(CannotBeDone, r.Metrics[i].Pos, "duration %d: %s is a level, which may fall; leave \"duration\" out, \"interval\" measures it repeatedly", *r.Measuring.Duration, m.Name))
-		}
-	}
-	return errs
 }
 
 // AtInstant returns the values of a measurement at an instant: the last value of each entity.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"mirador/omis"
+	"mirador/omis/node"
 )
 
 // held is the thread of a hit.
@@ -22,6 +23,11 @@ func (h held) cpuTime() (int64, error) {
 		return 0, omis.Errorf(omis.UnsupportedService, "no thread is held at this event, whose CPU time could be told: it goes on")
 	}
 	return timer.CPUTime(h.proc, h.tid)
+}
+
+// info returns components of the information about the process: see service.Occurrence.
+func (h held) info(fields node.ProcFields) (node.ProcInfo, error) {
+	return h.node.ProcInfo(h.proc, fields)
 }
 
 // threadsOf returns the live threads of a process: see service.Occurrence. The node lists them without the help of

@@ -188,6 +188,41 @@ func TestTakenAtInstant(t *testing.T) {
 	}
 }
 
+// TestLevelsAtInstants checks that pa_timer_take_level reads the levels of the process where a function begins and
+// ends, as the program itself sees them.
+func TestLevelsAtInstants(t *testing.T) {
+	r := newRig(t, "trap", rig.Start(t, compileGains(t)))
+	r.Ask(": pa_timer_create() pa_timer_create() pa_timer_create() pa_timer_create()")
+	r.Define(`thread_reached_addr([],%#x) : pa_timer_take_level([pa_t_1],"heap") pa_timer_take_level([pa_t_3],"threads") pa_timer_take_level([pa_t_4],"resident")`, r.Target.Func["grows"])
+	for _, exit := range r.Target.Exits("grows") {
+		r.Define(`thread_reached_addr([],%#x) : pa_timer_take_level([pa_t_2],"heap")`, exit)
+	}
+	r.Enable()
+	r.RunsIn("trap")
+	for i, size := range []int{100, 50_000, 3_000_000, 10} { // the last one shrinks the heap
+		var begin, end int64
+		if _, err := fmt.Sscanf(r.Target.Do("grow %d", size), "done %d %d", &begin, &end); err != nil {
+			t.Fatal(err)
+		}
+		if first, last := exact(r, 1), exact(r, 2); first.last != begin || last.last != end || first.intervals != int64(i+1) {
+			t.Errorf("%d bytes: %+v and %+v, want %d and %d", size, first, last, begin, end)
+		}
+	}
+	if got := exact(r, 3); got.least != 1 || got.most != 1 || got.intervals != 4 {
+		t.Errorf("threads: %+v", got)
+	}
+	if got := exact(r, 4); got.least < 100_000 || got.most > 1<<30 {
+		t.Errorf("resident: %+v", got)
+	}
+	request := fmt.Sprintf(`thread_reached_addr([],%#x) : pa_timer_take_level([pa_t_1],"steps")`, r.Target.Func["grows"])
+	token := r.Ask("%s", request)[0][0].Values[0].Token()
+	r.Ask(": csr_enable([%s])", token)
+	r.Target.Do("grow 1")
+	if got := exact(r, 1); got.intervals != 5 {
+		t.Errorf("a level that does not exist was measured: %+v", got)
+	}
+}
+
 // TestKernelCountsInRegion checks that timers with the clocks of the kernel measure what the program itself
 // asks the kernel for.
 func TestKernelCountsInRegion(t *testing.T) {

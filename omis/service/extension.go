@@ -219,6 +219,9 @@ type Occurrence struct {
 	// CPU returns the CPU time that the thread has used, in nanoseconds, or an error with the
 	// reason if it is unknown. It is nil if there is no thread.
 	CPU func() (int64, error)
+	// Info returns components of proc_get_info for the process. A Local action may call it. It is nil
+	// if there is no process.
+	Info func(node.ProcFields) (node.ProcInfo, error)
 	// Threads returns the live threads of a process. A Local action may call it.
 	Threads func(proc omis.Token) []omis.Token
 	// Measured is what the latest action of the list has measured, Measures whether it

@@ -40,7 +40,7 @@ func (*Extension) Classes() []service.Class {
 func (*Extension) Services() []service.Service {
 	list := slices.Concat(
 		counterServices(), timerServices(), integratorServices(), combinationServices(), traceServices(),
-		sumServices(), sampleServices(), histogramServices(), sourceServices(), eventServices(),
+		sumServices(), sampleServices(), histogramServices(), sourceServices(), instantServices(), eventServices(),
 	)
 	for i := range list {
 		s := &list[i]

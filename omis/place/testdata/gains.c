@@ -4,6 +4,7 @@
    each with a line of the sums. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -97,6 +98,21 @@ static void cross(void) {
 	closes(4);
 }
 
+/* grows allocates memory; it stores what the allocator says just inside of it. */
+static void *grown;
+static size_t heap[2];
+
+static size_t allocated(void) {
+	struct mallinfo2 m = mallinfo2();
+	return m.uordblks + m.hblkhd;
+}
+
+__attribute__((noinline, noclone)) void grows(size_t size) {
+	heap[0] = allocated();
+	grown = malloc(size);
+	heap[1] = allocated();
+}
+
 static void *gaining(void *p) {
 	struct job *j = p;
 	for (long i = 0; i < j->crossed; i++)
@@ -165,6 +181,8 @@ int main(void) {
 			run(threads, j);
 		else if (sscanf(line, "cross %d %ld", &threads, &j.crossed) == 2)
 			run(threads, j);
+		else if (sscanf(line, "grow %ld", &times) == 1)
+			free(grown), grows(times), printf("done %zu %zu\n", heap[0], heap[1]);
 		else if (sscanf(line, "closes %d", &threads) == 1)
 			closes(threads), printf("done\n");
 		else if (sscanf(line, "opens %d", &threads) == 1)
