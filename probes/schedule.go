@@ -162,7 +162,7 @@ func (m *sampling) end(ctx context.Context) {
 		m.probe.complain(ctx, "cannot measure", err)
 		return
 	}
-	m.add(ctx, m.w.plan.Difference(first, vs))
+	m.add(ctx, translate.Difference(m.w.plan, first, vs))
 }
 
 // measure returns the values at this instant, without those of terminated processes.

@@ -84,8 +84,8 @@ func TestDefaultsForRegions(t *testing.T) {
 		const percentiles = `xmlns:g="urn:mirador:gateway" g:percentiles="50"`
 		for _, request := range []string{
 			`<codeRegion from="f.1a2b"/><metric name="COUNT"/>`,                            // both
-			`<metric name="THREAD_COUNT"/>`,                                                // a level has no duration
-			`<metric name="THREAD_COUNT"/><measuring interval="100"/>`,                     // nor with an interval of its own
+			`<metric name="THREAD_COUNT"/>`,                                                // both: the difference of a level
+			`<metric name="THREAD_COUNT"/><measuring interval="100"/>`,                     // its interval is shorter than the duration
 			`<codeRegion from="f.1a2b"/><metric name="COUNT"/><measuring interval="100"/>`, // shorter than the duration
 		} {
 			if got := h.post(a, `<instrreq activated="true" flush="true">`+request+`<process id="p_1"/></instrreq>`); !strings.HasPrefix(got, "<probe") {
@@ -100,7 +100,7 @@ func TestDefaultsForRegions(t *testing.T) {
 		time.Sleep(800 * time.Millisecond)
 		for id, want := range map[string]string{
 			"probe-1": `<measurement processId="p_1" value="1"/>`,
-			"probe-2": `<measurement processId="p_1" value="1"/>`,
+			"probe-2": `<measurement processId="p_1" value="0"/>`,
 			"probe-3": `<measurement processId="p_1" value="1"/>`,
 			"probe-4": `<measurement processId="p_1" value="1"/>`,
 		} {

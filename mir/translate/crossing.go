@@ -11,8 +11,8 @@ import (
 // beginnings and all ends, so that a measurement shows how many have none.
 
 // crossing makes the plan one for a region that ends in another unit.
-func (p *Plan) crossing(end *region, c *mir.CodeRegion) *Error {
-	p.Crosses = true
+func crossing(p *Plan, end *region, c *mir.CodeRegion) *Error {
+	p.Gains.crosses = true
 	p.Region += " to " + end.name
 	switch {
 	case p.Traced:
@@ -25,19 +25,19 @@ func (p *Plan) crossing(end *region, c *mir.CodeRegion) *Error {
 	return nil
 }
 
-// counter reports whether the plan has a counter of executions.
-func (p *Plan) counter() bool { return p.Counts() || p.Crosses }
+// hasCounter reports whether the plan has a counter of executions.
+func hasCounter(p *Plan) bool { return p.Counts() || p.Gains.crosses }
 
 // starts and stops return the actions that open and close the intervals of timers.
-func (p *Plan) starts(timers []omis.Token) []string {
-	if p.Crosses {
+func (g *Gains) starts(timers []omis.Token) []string {
+	if g.crosses {
 		return calls("pa_timer_begin", timers)
 	}
 	return calls("pa_timer_start", timers)
 }
 
-func (p *Plan) stops(timers []omis.Token) []string {
-	if p.Crosses {
+func (g *Gains) stops(timers []omis.Token) []string {
+	if g.crosses {
 		return calls("pa_timer_end", timers)
 	}
 	return calls("pa_timer_stop", timers)
@@ -54,11 +54,11 @@ func (rd *reading) paired(s Stats, i *Instance) Stats {
 	return s
 }
 
-// sampleOf returns what a measurement shows about the executions beside a value, if the request asks for it (a
+// sampleShown returns what a measurement shows about the executions beside a value, if the request asks for it (a
 // plain answer has no attributes of the gateway).
-func (p *Plan) sampleOf(s *Stats, metric int) *mir.Sample {
+func sampleShown(p *Plan, s *Stats, metric int) *mir.Sample {
 	switch {
-	case !p.Crosses:
+	case !p.Gains.crosses:
 		return s.sample(p.Metrics[metric].unit())
 	case p.OneIn == 0 || s.Paired == (Paired{}):
 		return nil

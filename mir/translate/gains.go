@@ -48,6 +48,7 @@ type Gains struct {
 	metrics []Metric // in the order of Handles.Gains
 	oneIn   int64    // see Plan
 	spread  bool     // timers keep histograms
+	crosses bool     // the region is from one unit to another: see crossing.go
 	group   *group   // nil: they are measured in the thread that executes the region
 }
 
@@ -155,23 +156,23 @@ func (g *Gains) setGroup(es []entity) Errors {
 	return errs
 }
 
-// gainsBegin returns the actions where the region is entered, gainsStop those where it is left.
-func (p *Plan) gainsBegin(h Handles) []string {
-	switch timers := p.Gains.timers(h); p.Gains.ends {
+// begun returns the actions where the region is entered, ended those where it is left.
+func (g *Gains) begun(h Handles) []string {
+	switch timers := g.timers(h); g.ends {
 	case bothEnds:
-		return append(p.Gains.takesLevels(h), p.starts(timers)...)
+		return append(g.takesLevels(h), g.starts(timers)...)
 	case atBeginning:
-		return append(p.Gains.takesLevels(h), calls("pa_timer_take", timers)...)
+		return append(g.takesLevels(h), calls("pa_timer_take", timers)...)
 	}
 	return nil
 }
 
-func (p *Plan) gainsStop(h Handles) []string {
-	switch timers := p.Gains.timers(h); p.Gains.ends {
+func (g *Gains) ended(h Handles) []string {
+	switch timers := g.timers(h); g.ends {
 	case bothEnds:
-		return append(p.stops(timers), p.Gains.takesLevels(h)...)
+		return append(g.stops(timers), g.takesLevels(h)...)
 	case atEnd:
-		return append(calls("pa_timer_take", timers), p.Gains.takesLevels(h)...)
+		return append(calls("pa_timer_take", timers), g.takesLevels(h)...)
 	}
 	return nil
 }
@@ -215,10 +216,10 @@ func (p *Plan) Imagined() (h Handles) {
 		last[class]++
 		return omis.Token(fmt.Sprint(class, "_", last[class]))
 	}
-	if p.counter() {
+	if hasCounter(p) {
 		h.Counter = next("pa_c")
 	}
-	if p.Crosses {
+	if p.Gains.crosses {
 		h.Ends = next("pa_c")
 	}
 	if p.Times() {

@@ -29,7 +29,7 @@ func Keep(last, vs []Value) []Value {
 // Difference returns the values of a measurement over a time: those at its end minus those at its
 // beginning. A thread or process that began in between had no value before, which is 0. A level that
 // was not read before, because no thread had executed its region, has no difference.
-func (p *Plan) Difference(begin, end []Value) (vs []Value) {
+func Difference(p *Plan, begin, end []Value) (vs []Value) {
 	for _, v := range end {
 		if v.Stats.N == 0 {
 			continue

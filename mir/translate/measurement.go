@@ -85,6 +85,6 @@ func (p *Plan) tuple(i *Instance, s Stats, metric int, f mir.Function) mir.Tuple
 	u := p.Metrics[metric].unit()
 	return mir.Tuple{
 		SiteID: i.Site, NodeID: i.Node, ProcessID: string(i.Process), ThreadID: string(i.Thread), Metric: metric,
-		Value: s.text(f, u), Sample: p.sampleOf(&s, metric), Spread: s.spread(p.Percent, u),
+		Value: s.text(f, u), Sample: sampleShown(p, &s, metric), Spread: s.spread(p.Percent, u),
 	}
 }

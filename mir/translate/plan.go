@@ -19,7 +19,6 @@ type Plan struct {
 	Percent   []float64      // percentiles to report; none: keep only sums
 	Places    []Place        // addresses where the region is entered and left
 	Gains     Gains          // metrics that are measured as what they gain on the region
-	Crosses   bool           // the region is from one unit to another; see crossing.go
 	Recorded  bool           // keep records of executions; see record.go
 	Traced    bool           // the records are an event trace
 
@@ -164,7 +163,7 @@ func (p *Plan) locate(c *mir.CodeRegion, t *Targets) Errors {
 	}
 	p.Region = r.name
 	if end != nil {
-		if wrong := p.crossing(end, c); wrong != nil {
+		if wrong := crossing(p, end, c); wrong != nil {
 			return Errors{wrong}
 		}
 	}

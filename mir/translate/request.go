@@ -13,10 +13,10 @@ import (
 // Bind reads the reply.
 func (p *Plan) Create() string {
 	var actions []string
-	if p.counter() {
+	if hasCounter(p) {
 		actions = append(actions, "pa_counter_create()")
 	}
-	if p.Crosses {
+	if p.Gains.crosses {
 		actions = append(actions, "pa_counter_create()")
 	}
 	if p.uses(fromTimer) {
@@ -38,13 +38,13 @@ func (p *Plan) Create() string {
 // Bind reads the tokens from the reply to Create.
 func (p *Plan) Bind(reply omis.Reply) (h Handles, err error) {
 	next := 1
-	if p.counter() {
+	if hasCounter(p) {
 		if h.Counter, err = Token(reply, next); err != nil {
 			return h, err
 		}
 		next++
 	}
-	if p.Crosses {
+	if p.Gains.crosses {
 		if h.Ends, err = Token(reply, next); err != nil {
 			return h, err
 		}
@@ -96,7 +96,7 @@ func (p *Plan) actions(h Handles, place Place) []string {
 	var as []string
 	timers := slices.DeleteFunc([]omis.Token{h.CPUTimer, h.Timer}, func(t omis.Token) bool { return t == "" })
 	if place.Exit {
-		as = append(p.stops(timers), p.gainsStop(h)...)
+		as = append(p.Gains.stops(timers), p.Gains.ended(h)...)
 	}
 	if place.Exit && h.Ends != "" {
 		as = append(as, fmt.Sprintf("pa_counter_add([%s],1)", h.Ends))
@@ -105,7 +105,7 @@ func (p *Plan) actions(h Handles, place Place) []string {
 		as = append(as, fmt.Sprintf("pa_counter_add([%s],1)", h.Counter))
 	}
 	if !place.Exit {
-		as = slices.Concat(as, p.gainsBegin(h), p.starts(timers))
+		as = slices.Concat(as, p.Gains.begun(h), p.Gains.starts(timers))
 	}
 	return as
 }

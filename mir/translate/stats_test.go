@@ -62,7 +62,7 @@ func TestDifferencesOfLevels(t *testing.T) {
 		return []Value{{Metric: 0, Stats: single(heap)}, {Metric: 1, Stats: single(faults)}}
 	}
 	var heap, faults Stats
-	for _, v := range slices.Concat(p.Difference(at(10, 5), at(4, 9)), p.Difference(at(4, 9), at(7, 2)), p.Difference(at(7, 2), at(6, 3))) {
+	for _, v := range slices.Concat(Difference(p, at(10, 5), at(4, 9)), Difference(p, at(4, 9), at(7, 2)), Difference(p, at(7, 2), at(6, 3))) {
 		if v.Metric == 0 {
 			heap.Merge(v.Stats)
 		} else {
@@ -77,7 +77,7 @@ func TestDifferencesOfLevels(t *testing.T) {
 	if faults.N != 2 || faults.text(mir.Sum, plain) != "5" { // one difference is over a reset
 		t.Errorf("%+v", faults)
 	}
-	if p.Region = "f"; len(p.Difference(nil, at(1, 1))) != 1 {
+	if p.Region = "f"; len(Difference(p, nil, at(1, 1))) != 1 {
 		t.Error("a level that was not read at the beginning has a difference")
 	}
 }
