@@ -18,7 +18,7 @@ import (
 )
 
 // keeper makes stores and programs outlive the monitor: it pins kernel objects and writes records about
-// them. If that fails, programs run all the same, and their verdicts say why they end with the monitor.
+// them. If this fails, the programs run, but end with the monitor, and their verdicts say why.
 // memory.mu guards it, except failure and pages.
 type keeper struct {
 	data    string // the data directory; "": nothing outlives the monitor
@@ -61,7 +61,7 @@ func (k *keeper) fails(err error) {
 }
 
 // temporary is the error of a journal that could not write a record and will try again. Lasts reports
-// whether the journal has still not written it.
+// whether the record is still not written.
 type temporary interface{ Lasts() bool }
 
 // explain adds to a verdict why the program ends with the monitor, if it should not.
@@ -179,7 +179,7 @@ func (s *store) dropFirst(pages int) error {
 	return errors.Join(errs...)
 }
 
-// lasts reports whether all stores of a program outlive the monitor, and those that it reads.
+// lasts reports whether all stores that a program writes or reads outlive the monitor.
 func lasts(steps program.Program) bool {
 	for _, op := range steps {
 		if !storeIn(op).kept || op.Source != nil && !op.Source.(*store).kept {

@@ -59,8 +59,8 @@ func (b *bunch) takeOut(gone *change) error {
 	return err
 }
 
-// gone lists the addresses of the bunch that have no other uprobe of ours. At the other addresses, a
-// leftover goes when that uprobe is removed. The caller holds memory.mu.
+// gone lists the addresses of the bunch that have no other uprobe of ours. At an address with another uprobe,
+// the kernel removes a leftover together with that uprobe. The caller holds memory.mu.
 func (b *bunch) gone() *change {
 	r := &change{Proc: b.target.proc}
 	for _, pl := range b.members {

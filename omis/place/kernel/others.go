@@ -16,8 +16,8 @@ import (
 const trampoline = "[uprobes-trampoline]"
 
 // hasUprobe reports whether another tool has a uprobe at a site whose code differs from the file. The
-// kernel serves any number of uprobes at an address. A debugger's breakpoint looks the same, but the kernel
-// would take its hits for hits of the uprobe. So hasUprobe returns false if a debugger traces the process.
+// kernel serves any number of uprobes at an address. A debugger's breakpoint looks the same. If we set a uprobe
+// there, the debugger would no longer get its hits. So hasUprobe returns false if a debugger traces the process.
 func (s *site) hasUprobe(sv *survey) bool {
 	return (s.isTrapped(sv) || s.isCall(sv)) && !proc.IsTracedByOther(sv.pid)
 }

@@ -76,8 +76,8 @@ func (p *Placer) CheckBy(b Boundaries) { p.uprobes.bounds = b }
 // before it places the first program.
 func (p *Placer) NoticeBy(notice func(string)) { p.notice = notice }
 
-// DateBy sets the clock that dates records. It must run at the rate of the kernel's monotonic clock,
-// which dates them otherwise. The caller calls it before it makes the first store.
+// DateBy sets the clock that dates records; without it the kernel's monotonic clock dates them. Both clocks
+// must run at the same rate. The caller calls it before it makes the first store.
 func (p *Placer) DateBy(now func() int64) { p.memory.dateBy(now) }
 
 // checkNop tests once what this kernel does with uprobes at nops of five bytes.

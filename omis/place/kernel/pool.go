@@ -28,7 +28,7 @@ type pool struct {
 	mu      sync.Mutex
 	memory  [][]byte // the chunks
 	free    []uint32 // numbers of free rows that are not in the ring
-	pending []uint32 // rows that a program took and has not written its owner to yet
+	pending []uint32 // rows that a program took and to which it has not written the owner yet
 	stores  map[uint32]*store
 	known   int // rows that belong to stores
 	sweepAt int // when known reaches this number, look for ended threads
@@ -156,7 +156,7 @@ func (p *pool) provideLocked(n int) error {
 	for p.ring.ready() < n {
 		if len(p.free) == 0 {
 			if missing := n - p.ring.ready(); missing <= min(p.Form.Spare/2, len(p.doubtful)) {
-				return nil // doubtful rows become free in a moment: see settleDoubts
+				return nil // settleDoubts will soon free the doubtful rows
 			}
 			if err := p.grow(); err != nil {
 				return err

@@ -18,7 +18,7 @@ import (
 	"mirador/omis/place/kernel/code"
 )
 
-// schedulingHooks returns the hooks that it takes to see an event.
+// schedulingHooks returns the hooks whose programs together see all events of a kind.
 func (e *events) schedulingHooks(kind node.EventKind) []*hook {
 	var list []*hook
 	for r := range code.Roles {
@@ -61,8 +61,8 @@ func codesOf(list []*listener) []*code.Listener {
 	return all
 }
 
-// noteWaiting records which threads of a process are waiting, when a listener for the end of waiting
-// begins. It leaves threads alone whose state programs have recorded already.
+// noteWaiting records which threads of a process are waiting when a listener for the end of waiting begins. It
+// does not change the state of a thread that a program has recorded already.
 func (e *events) noteWaiting(on *watched, list []*listener) {
 	if !slices.ContainsFunc(list, func(l *listener) bool { return l.point.kind == node.EventUnblocked }) {
 		return

@@ -257,9 +257,9 @@ func (s *store) addPast(copied *code.Image, buckets program.Distribution) {
 }
 
 // fold adds up the rows of the threads that ended first, so that program.RowsOfEnded rows are left. The
-// sum is in the first row of past, which names no thread. fold comes after the space of the rows was
-// freed: until then the next monitor needs the pages in the journal that name each row, because it frees
-// their space by them. The caller holds the pool's lock.
+// sum is in the first row of past, which names no thread. The caller has freed the space of the rows: before,
+// the journal must name each row, so that the next monitor can free the space of those that are still in the
+// pool. The caller holds the pool's lock.
 func (s *store) fold() {
 	stores := len(s.pool.stores)
 	if !program.TooManyEnded(len(s.past), stores) {

@@ -16,7 +16,7 @@ import (
 type target struct {
 	memory *memory
 	proc   omis.ProcID
-	gone   code.Unit          // its first word becomes 1 when the process executes another program
+	gone   code.Unit          // the first word of this unit becomes 1 when the process executes another program
 	users  int                // stores and programs
 	sites  map[uint64]planted // our uprobes, by address
 

@@ -7,9 +7,9 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// AtExec assembles the program that sets the first word of a process's unit when the process
-// executes another program. The uprobes are not ours any more then: the kernel sets them again
-// if the new program maps the same file. running has the units by process id.
+// AtExec assembles the program that sets the first word of a process's unit when the process executes another
+// program. If the new program maps the same file, the kernel sets the uprobes in it again; their hits must not
+// count. running has the units by process id.
 func (t *Tables) AtExec(running *ebpf.Map) asm.Instructions {
 	code := t.Layout.process(end)
 	code = append(code, asm.StoreMem(asm.RFP, stackTID, asm.R0, asm.Word))

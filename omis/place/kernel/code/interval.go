@@ -8,8 +8,8 @@ import (
 	"mirador/omis/program"
 )
 
-// Intervals are measured as by a timer of the monitor (package pa): the open intervals of a thread are a
-// stack, and the stack pointer of the hits pairs starts with stops.
+// Programs measure intervals as a timer of the monitor does (package pa): the open intervals of a thread are a
+// stack, and a stop ends the interval whose start had the same stack pointer.
 
 // one adds 1 to a member of the row.
 func one(member int16) asm.Instructions {

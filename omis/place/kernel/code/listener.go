@@ -26,7 +26,7 @@ type Listener struct {
 	Kind   node.EventKind
 	Steps  []Step
 	Only   []Thread       // empty: all threads
-	File   calls.FileKind // only system calls on such files
+	File   calls.FileKind // only system calls on files of this kind
 	Active Unit           // its first word is 1 while hits count
 }
 

@@ -80,14 +80,14 @@ func (a *assembler) fits(l program.Load, name, over string) asm.Instructions {
 	return append(code, asm.Ja.Label(over), asm.Mov.Imm(asm.R0, 0).WithSymbol(fine))
 }
 
-// stackTold is the stack offset of what a step has measured, for the next one: see
-// program.FromStep. It is untold if that is nothing.
+// stackTold is the stack offset of the value that a step has measured and the next step records: see
+// program.FromStep. The value is untold if the step has measured nothing.
 const (
 	stackTold = -168
 	untold    = -1
 )
 
-// tells reports whether the step after the i-th one records what that one measures.
+// tells reports whether the step after step i records what step i measures.
 func (a *assembler) tells(i int) bool {
 	return i+1 < len(a.loads) && a.loads[i+1].From == program.FromStep
 }
@@ -105,7 +105,8 @@ func (a *assembler) untell(i int) asm.Instructions {
 	return append(asm.Instructions{asm.Mov.Imm(asm.R1, untold)}, a.tell(i, asm.R1)...)
 }
 
-// wasTold jumps to over if a step records what the step before has measured, and that is nothing.
+// wasTold jumps to over if step i records what the step before it measures, and that step has measured
+// nothing.
 func (a *assembler) wasTold(i int, over string) asm.Instructions {
 	if a.loadOf(i).From != program.FromStep {
 		return nil

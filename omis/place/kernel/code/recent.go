@@ -4,9 +4,9 @@ package code
 
 import "github.com/cilium/ebpf/asm"
 
-// Searching the index takes longer than everything else that a program does to count. So a small table,
-// indexed by a hash of thread and store, has the number of the row that a thread found last. Other threads
-// with the same hash overwrite it; the row itself says whom it belongs to.
+// To search the index takes longer than everything else that a program does to count. So a small table,
+// indexed by a hash of thread and store, has the number of the row that a thread found last. Threads with the
+// same hash overwrite each other's entries. The program compares the owner in the row with the thread.
 
 // recentNumbers is the number of entries of the table.
 const recentNumbers = 1 << 12

@@ -25,14 +25,15 @@ const (
 	rowSquares    = 104
 	rowDepth      = 120
 	rowSkipped    = 128
-	rowLeft       = 136 // if only some intervals are timed: how many still begin, up to and including the timed one; 0: draw the next one
-	rowRest       = 144 // how many begin after the timed one until the next is drawn
+	rowLeft       = 136 // for sampled intervals: how many begin until one is timed, which is included; 0: draw a new number
+	rowRest       = 144 // how many begin after the timed one, before a new number is drawn
 
 	rowOpen    = 160 // the outermost open intervals: stack pointer and time of each
 	rowBuckets = rowOpen + 16*near
 )
 
-// nobody replaces the number of the store in a row that the program could not enter into the index.
+// nobody replaces the number of the store in a row that the program has taken but could not enter into the
+// index. The monitor frees such rows.
 const nobody = -1
 
 // maxOpen is the most open intervals of a thread, and near is how many of them are in the row itself. The

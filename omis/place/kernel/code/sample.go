@@ -8,8 +8,8 @@ import (
 	"mirador/omis/program"
 )
 
-// If only one in n intervals is timed, it is chosen as by a timer of the monitor (package pa): of each n
-// consecutive intervals, one is drawn at random when the first of them begins.
+// If one in n intervals is timed, a program chooses it as a timer of the monitor does (package pa): when the
+// first of n consecutive intervals begins, the program draws at random which of them is timed.
 
 // startSome is program.OpStart for intervals that are not all timed. The value of the step is n.
 const startSome = program.Operation(program.Operations)

@@ -130,8 +130,8 @@ func enter() asm.Instructions {
 	}
 }
 
-// leave is for a thread that leaves its processor. If no event has told that it got the processor, leave
-// raises that event now: on virtual machines some kernels switch from an idle processor to a thread without
+// leave is for a thread that leaves its processor. If the event that the thread got the processor is missing,
+// leave raises it now: on virtual machines some kernels switch from an idle processor to a thread without
 // a tracepoint (perf missed the same switches). The time of the missed event is computed from the time that
 // the thread has run, but is not earlier than its last event.
 func (s *scheduling) leave() asm.Instructions {

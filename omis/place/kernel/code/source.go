@@ -12,15 +12,15 @@ import (
 	"mirador/omis/program"
 )
 
-// A clock that is not a time shows what another store, the source, has of the thread, or what the kernel counts
-// in the thread's task_struct. Programs that run on the thread itself change both, except that a thread's wait
-// ends on another processor, while it cannot run a program. So the value does not change while a program
-// reads it.
+// Not every clock shows a time. Some clocks show the value that another store, the source, contains for the
+// thread. The others show a number that the kernel counts in the thread's task_struct. Both change only while
+// the thread itself runs, with one exception: another processor ends the wait of a thread, which cannot run a
+// program then. So the value does not change while a program reads it.
 
 // stackShown is the stack offset of the value that the clock of a step shows.
 const stackShown = -160
 
-// taskCounts has the offsets in task_struct of the numbers that clocks show; 0: this kernel does not have it.
+// taskCounts has the offsets in task_struct of the numbers that clocks show. 0 means that this kernel lacks the number.
 type taskCounts [program.Clocks]int16
 
 // findTaskCounts finds the offsets in the type information of the kernel.
@@ -120,7 +120,8 @@ func (a *assembler) sourceOf(i int) asm.Instructions {
 	return append(fromSpot(spotStep(i)), asm.RSh.Imm(asm.R1, 32))
 }
 
-// take measures what the clock shows. tell is the code that tells the next step.
+// take records what the clock shows as the measured value. tell is the code that passes the value to the next
+// step.
 func take(f *Form, tell asm.Instructions, name string) asm.Instructions {
 	code := append(begin(f), asm.LoadMem(asm.R1, asm.RFP, stackShown, asm.DWord))
 	code = append(code, tell...)

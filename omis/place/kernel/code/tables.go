@@ -73,7 +73,7 @@ type Pool struct {
 	Deep   *ebpf.Map // number of a row -> its open intervals beyond those in the row
 	Blank  *ebpf.Map // a new entry of Deep, all zero
 	Chunks *ebpf.Map // an array of maps that contain the rows
-	Recent *ebpf.Map // numbers of rows that were found lately
+	Recent *ebpf.Map // numbers of rows that were found last: see recentAt
 	Ring   *ebpf.Map // numbers of free rows
 }
 

@@ -12,7 +12,7 @@ import (
 	"mirador/omis/program"
 )
 
-// Offsets in pt_regs, which a program at a uprobe gets.
+// Offsets in pt_regs. The kernel passes a program at a uprobe the address of this struct.
 const (
 	regIP = 16 * 8
 	regSP = 19 * 8

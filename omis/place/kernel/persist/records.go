@@ -182,10 +182,10 @@ func Name(name string, numbers ...int) string {
 	return name
 }
 
-// Table is the name of a table of events, Hook that of an attachment to a tracepoint.
+// Table is the name of a table of events.
 func Table(name string) string { return table + name }
 
-// Hook: see Table.
+// Hook is the name of an attachment to a tracepoint.
 func Hook(name string) string { return hook + name }
 
 // IsOfEvents reports whether an object is a table of events or an attachment to a tracepoint.

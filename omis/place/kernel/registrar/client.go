@@ -60,7 +60,7 @@ func (c *Client) TakeOut(l link.Link) error {
 	if err := held.takeOut(); err != nil || !held.worker.hasEnded() {
 		return err
 	}
-	return ErrKilled // the registrar may have been killed after its answer and before the kernel was done
+	return ErrKilled // the registrar may have been killed after its answer, while the kernel still removed uprobes
 }
 
 // retry makes a request to a registrar, and repeats it if the registrar is killed.
