@@ -76,6 +76,7 @@ var directions = []direction{
 	{"cli/gate/measure", []string{"cli/gate/request", "cli/gate/verdict", "mir", "mir/client", "omis", "omis/host/proc", "sir"},
 		"a gate measures by requests to a gateway, as any program of a user can"},
 	{"cli/gate", []string{"cli/gate/..."}, "it joins the measurement and the verdicts of a gate; it knows no gateway"},
+	{"cli/session", []string{"http", "mir/client", "omis", "omis/service", "omis/syntax"}, "a session is a client: it reaches the monitor by a gateway only"},
 	{"cli/...", []string{"..."}, "the command line joins the parts"},
 	{"bench/...", []string{"..."}, "a benchmark measures any part"},
 	{"torture", []string{"omis", "omis/syntax", "omis/host/proc", "omis/host/uprobe", "sir", "sir/binary", "mir/client", "torture/sweep", "examples/child"},

@@ -6,14 +6,13 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"mirador/cli/session"
+	gateway "mirador/http"
 	"mirador/mir/client"
-	"mirador/omis"
 	"mirador/omis/host/prototype"
-	"mirador/omis/syntax"
 )
 
 func newOMIS(g *globals) *cobra.Command {
@@ -60,11 +59,22 @@ first (doc/prototypes.md); the gateway keeps them.`,
 			if err := sendPrototypes(cmd.Context(), gateway, prototypes); err != nil {
 				return err
 			}
-			s := omisSession{gateway: gateway, tool: tool, flags: flags, out: &printer{w: g.streams.Out, plain: isTerminal(g.streams.Out)}, names: names{ask: g.services}}
-			if len(args) == 1 {
-				return s.once(cmd.Context(), args[0])
+			c := session.Config{
+				Gateway: gateway, Tool: tool, Flags: flags, Services: g.services, In: g.streams.In, Out: g.streams.Out, Err: g.streams.Err,
+				Typed: isTerminal(g.streams.In) && isTerminal(g.streams.Out), History: cmp.Or(history, session.DefaultHistory()),
 			}
-			return s.interact(cmd.Context(), g.streams, cmp.Or(history, defaultHistory()))
+			if isTerminal(g.streams.Out) {
+				c.Plain = plain
+			}
+			if len(args) == 1 {
+				err = session.New(c).Once(cmd.Context(), args[0])
+			} else {
+				err = session.New(c).Interact(cmd.Context())
+			}
+			if errors.Is(err, session.ErrReply) {
+				return silentFailure{err}
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringArrayVar(&prototypes, "prototypes", nil, "a file, or a folder of files, with prototypes of library functions; may be repeated")
@@ -89,55 +99,9 @@ func sendPrototypes(ctx context.Context, gateway *client.Client, paths []string)
 	return nil
 }
 
-// omisSession sends requests as one tool.
-type omisSession struct {
-	gateway *client.Client
-	tool    string
-	flags   uint32
-	out     *printer
-	names   names
-}
-
-// errReply reports an error in a reply that was printed already.
-var errReply = errors.New("the reply has an error")
-
-func (s *omisSession) once(ctx context.Context, request string) error {
-	text, parsed, err := s.send(ctx, request)
-	if text != "" {
-		s.out.print(text)
-	}
-	if err != nil {
-		return err
-	}
-	s.names.saw(parsed)
-	if parsed.Err() != nil {
-		return silentFailure{errReply}
-	}
-	return nil
-}
-
-// send returns the reply as text and decoded.
-func (s *omisSession) send(ctx context.Context, request string) (string, omis.Reply, error) {
-	query := url.Values{}
-	if s.tool != "" {
-		query.Set("tool", s.tool)
-	}
-	if s.flags != 0 {
-		query.Set("flags", strconv.FormatUint(uint64(s.flags), 10))
-	}
-	path := "/omis?" + query.Encode()
-	reply, err := s.gateway.Do(ctx, client.Request{
-		Method: http.MethodPost, Path: path, Type: "text/plain", Accept: "application/xml", Body: []byte(request),
+// services asks the gateway for the table of services.
+func (g *globals) services(ctx context.Context) ([]gateway.Service, error) {
+	return answer(g, func(c *client.Client) (rows []gateway.Service, err error) {
+		return rows, c.JSON(ctx, client.Request{Method: http.MethodGet, Path: "/omis/services"}, &rows)
 	})
-	if err != nil {
-		return "", nil, err
-	}
-	if err := reply.Err(); err != nil {
-		return "", nil, err
-	}
-	if len(reply.Body) == 0 { // the monitor buffers the request
-		return "", nil, nil
-	}
-	parsed, err := client.ParseReply(reply.Body)
-	return syntax.PrintReply(parsed), parsed, err
 }

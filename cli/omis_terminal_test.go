@@ -134,7 +134,7 @@ func TestSessionOnTerminal(t *testing.T) {
 	gateway := startServe(t, os.Geteuid())
 	gateway.must(t, "", "run", "--app", "one", "--", "sleep", "600")
 	cmd := exec.Command(miradorPath, "omis")
-	cmd.Env = append(os.Environ(), "MIRADOR_GATEWAY=unix:"+gateway.socket, "TERM=xterm", "MIRADOR_HISTORY="+noHistory)
+	cmd.Env = append(os.Environ(), "MIRADOR_GATEWAY=unix:"+gateway.socket, "TERM=xterm", "MIRADOR_HISTORY="+"off")
 	open := openTerminal
 	if os.Geteuid() == 0 {
 		open = openPrivateTerminal // tests openPrivateTerminal on every machine; TestHistoryBetweenSessions uses the machine's devpts

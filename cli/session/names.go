@@ -1,15 +1,13 @@
-package cli
+package session
 
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
 
 	gateway "mirador/http"
-	"mirador/mir/client"
 	"mirador/omis"
 )
 
@@ -21,13 +19,6 @@ type names struct {
 	mu       sync.Mutex
 	services []gateway.Service // asked for once
 	tokens   map[omis.Token]bool
-}
-
-// services asks the gateway for the table of services.
-func (g *globals) services(ctx context.Context) ([]gateway.Service, error) {
-	return answer(g, func(c *client.Client) (rows []gateway.Service, err error) {
-		return rows, c.JSON(ctx, client.Request{Method: http.MethodGet, Path: "/omis/services"}, &rows)
-	})
 }
 
 func (n *names) table(ctx context.Context) ([]gateway.Service, error) {

@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"context"
@@ -22,10 +22,10 @@ type lineEditor struct {
 // completion is the function that term.Terminal calls for each key.
 type completion func(line string, pos int, key rune) (newLine string, newPos int, ok bool)
 
-// newLineEditor creates an editor; the streams must be a terminal.
-func newLineEditor(s Streams, kept *history, complete func(show func(string)) completion) *lineEditor {
+// newLineEditor creates an editor of lines that are typed at a terminal.
+func newLineEditor(in *os.File, out io.Writer, kept *history, complete func(show func(string)) completion) *lineEditor {
 	l := &lineEditor{
-		term: term.NewTerminal(twoWay{s.In, s.Out}, "omis> "), file: s.In.(*os.File),
+		term: term.NewTerminal(twoWay{in, out}, "omis> "), file: in,
 		sizes: make(chan os.Signal, 1), done: make(chan struct{}),
 	}
 	l.term.History = kept

@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"bytes"
@@ -30,8 +30,8 @@ type history struct {
 	err   error    // of the file; after an error nothing is kept
 }
 
-// defaultHistory returns MIRADOR_HISTORY, or a file in the user's state directory.
-func defaultHistory() string {
+// DefaultHistory returns MIRADOR_HISTORY, or a file in the user's state directory.
+func DefaultHistory() string {
 	if file := os.Getenv("MIRADOR_HISTORY"); file != "" {
 		return file
 	}

@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"fmt"
@@ -10,14 +10,14 @@ import (
 type printer struct {
 	mu    sync.Mutex
 	w     io.Writer
-	plain bool // w is a terminal, or leads to one
+	plain func(string) string // nil: text is printed as it is
 }
 
 func (p *printer) print(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.plain {
-		text = plain(text)
+	if p.plain != nil {
+		text = p.plain(text)
 	}
 	fmt.Fprint(p.w, text)
 }

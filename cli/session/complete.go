@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 const askingTime = 500 * time.Millisecond
 
 // completer completes the word before the cursor when TAB is typed, and shows the choices if there are several.
-func (s *omisSession) completer(ctx context.Context) func(show func(string)) completion {
+func (s *Session) completer(ctx context.Context) func(show func(string)) completion {
 	return func(show func(string)) completion {
 		return func(line string, pos int, key rune) (string, int, bool) {
 			if key != '\t' {
@@ -43,7 +43,7 @@ func wordStart(text string) int {
 }
 
 // choices returns the words that may follow a text.
-func (s *omisSession) choices(ctx context.Context, before string) []string {
+func (s *Session) choices(ctx context.Context, before string) []string {
 	ctx, cancel := context.WithTimeout(ctx, askingTime)
 	defer cancel()
 	switch place := placeAfter(before); place {

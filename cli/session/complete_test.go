@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func tableOfNames() *names {
 }
 
 func TestCompletionOfServices(t *testing.T) {
-	s := &omisSession{}
+	s := &Session{}
 	s.names.ask = tableOfNames().ask
 	var shown []string
 	complete := s.completer(t.Context())(func(text string) { shown = append(shown, text) })

@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"context"
@@ -12,18 +12,18 @@ import (
 // follower prints the replies to conditional requests. If the stream breaks off, it is connected
 // again and continues after the last reply. The gateway then reports how many replies were lost.
 type follower struct {
-	session *omisSession
+	session *Session
 	done    chan struct{}
 }
 
 // follow starts to print. It ignores a gateway that refuses the stream, since most requests are not
 // conditional.
-func (s *omisSession) follow(ctx context.Context) *follower {
-	tool := s.tool
+func (s *Session) follow(ctx context.Context) *follower {
+	tool := s.config.Tool
 	if tool == "" {
 		tool = "-"
 	}
-	stream, err := s.gateway.Events(ctx, "/omis/tools/"+url.PathEscape(tool)+"/replies", "")
+	stream, err := s.config.Gateway.Events(ctx, "/omis/tools/"+url.PathEscape(tool)+"/replies", "")
 	if err != nil {
 		return nil
 	}
