@@ -68,23 +68,23 @@ func (g *gated) run(t *testing.T, requests string, args ...string) (stdout, stde
 
 const countPrice = `<instrreq><codeRegion from="work:price"/><metric name="COUNT" %s/></instrreq>`
 
-// TestGateExact checks that one more call in a million is found, that a gate passes without it,
+// TestGateExact checks that one more call in a hundred thousand is found, that a gate passes without it,
 // and that the constructors' calls count.
 func TestGateExact(t *testing.T) {
 	g := newGated(t, "-DEXTRA=1")
-	base, head := "--base=base/work 1000000", "--head=head/work 1000000"
+	base, head := "--base=base/work 100000", "--head=head/work 100000"
 	for _, test := range []struct {
 		limit  string
 		args   []string
 		status int
 		want   string
 	}{
-		{`g:exact="1000000"`, []string{"--head=base/work 1000000"}, exitOK, "PASSED"},
-		{`g:exact="1000000"`, []string{head}, exitGateFailed, "1000001 is more than 1000000"},
-		{`g:exact="true"`, []string{head, base}, exitGateFailed, "1000001 is more than 1000000"},
+		{`g:exact="100000"`, []string{"--head=base/work 100000"}, exitOK, "PASSED"},
+		{`g:exact="100000"`, []string{head}, exitGateFailed, "100001 is more than 100000"},
+		{`g:exact="true"`, []string{head, base}, exitGateFailed, "100001 is more than 100000"},
 		{`g:exact="true"`, []string{"--head=base/work 10", "--base=head/work 9"}, exitOK, "PASSED"},
 		{`g:max-change="10%"`, []string{head, base}, exitOK, "PASSED"},
-		{`g:min="2000000"`, []string{head}, exitGateFailed, "is less than 2000000"},
+		{`g:min="200000"`, []string{head}, exitGateFailed, "is less than 200000"},
 	} {
 		out, errs, status := g.run(t, fmt.Sprintf(countPrice, test.limit), test.args...)
 		if status != test.status || !strings.Contains(out, test.want) {
