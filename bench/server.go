@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/bench/subject"
+	"mirador/omis/host/proc"
 )
 
 // server is a process that answers on a Unix socket.
@@ -133,16 +133,11 @@ func cpuTimeOf(pid int) (time.Duration, error) {
 
 // resident returns the server's resident memory in KiB.
 func (s *server) resident() (int, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.command.Process.Pid))
-	if err != nil {
-		return 0, err
+	status, err := proc.ReadStatus(s.command.Process.Pid)
+	if err == nil && status.Resident == 0 {
+		err = fmt.Errorf("%s has no resident memory", s.name)
 	}
-	for line := range strings.Lines(string(status)) {
-		if size, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			return strconv.Atoi(strings.Fields(size)[0])
-		}
-	}
-	return 0, fmt.Errorf("%s has no resident memory", s.name)
+	return int(status.Resident >> 10), err
 }
 
 // bareCommand makes this program the bare server.

@@ -186,49 +186,5 @@ func printSettings(out io.Writer, flags *pflag.FlagSet) error {
 	return err
 }
 
-// hereDefaults describe defaults that depend on the machine and the user.
-var hereDefaults = map[string]string{
-	"socket": "`$XDG_RUNTIME_DIR/mirador/mirador.sock`; for root `/run/mirador/mirador.sock`",
-	"data":   "`$XDG_STATE_HOME/mirador`, else `~/.local/state/mirador`; for root `/var/lib/mirador`",
-	"node":   "the host name",
-}
-
-// settingsReference is the page doc/configuration.md.
-func settingsReference(flags *pflag.FlagSet) string {
-	var page strings.Builder
-	page.WriteString(`# Configuration
-
-Generated from the flags of ` + "`mirador serve`" + `; do not edit.
-
-A setting has one name in all places: the flag ` + "`--log-level`" + ` is the variable ` + "`MIRADOR_LOG_LEVEL`" + ` and ` + "`\"log-level\"`" + ` in the file that ` + "`--config FILE`" + ` names.
-A flag has precedence over the variable, the variable over the file, and the file over the default. The file is a JSON object of strings, numbers and lists of strings; an
-unknown name is an error that says the line. In a variable the values of a list are separated by blanks; as a flag a list is repeated. ` + "`mirador serve --print-config`" + ` prints the effective
-settings, which can be used as a file, and ends.
-
-` + "```" + `
-{
-  "data": "/var/lib/mirador",
-  "deliver": ["file:///srv/measurements"],
-  "rate": 2000
-}
-` + "```" + `
-
-| setting | variable | default | meaning |
-| --- | --- | --- | --- |
-`)
-	settable(flags, func(flag *pflag.Flag) {
-		standard := hereDefaults[flag.Name]
-		if standard == "" && flag.DefValue != "" && flag.DefValue != "[]" {
-			standard = "`" + strings.Trim(flag.DefValue, "[]") + "`"
-		}
-		name := "`" + flag.Name + "`"
-		if isList(flag) {
-			name += " (list)"
-		}
-		fmt.Fprintf(&page, "| %s | `%s` | %s | %s |\n", name, variable(flag.Name), standard, flag.Usage)
-	})
-	return page.String()
-}
-
 // environment looks variables up in the environment of this process.
 func environment(name string) (string, bool) { return os.LookupEnv(name) }
