@@ -61,8 +61,8 @@ func first(ctx context.Context, o options, metric string) (took time.Duration, e
 	})
 }
 
-// withWorking calls do with a new gateway, its directory, and the pid of a program of which a
-// thread executes mmul:dot about 200,000 times a second.
+// withWorking calls do with a new gateway, its directory, and the pid of a program that executes
+// mmul:dot in one thread about 200,000 times a second.
 func withWorking(ctx context.Context, o options, calibrate string, do func(s *server, dir string, pid int) error) error {
 	dir, err := os.MkdirTemp("", "mirador-bench-")
 	if err != nil {

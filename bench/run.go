@@ -115,7 +115,7 @@ type request struct {
 }
 
 // requests returns two extremes: one long comment, which is only scanned, and as many
-// elements as fit, each of which is validated and decoded.
+// elements as fit, which are all validated and decoded.
 func requests(probe string) []request {
 	const open, shut = `<ctrlreq action="VALUE">`, `</ctrlreq>`
 	element := `<probe id="` + probe + `"/>`

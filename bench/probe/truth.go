@@ -27,7 +27,7 @@ const (
 )
 
 // Truth compares the mean duration that contenders report with the true duration of the
-// function, which is that of its twin.
+// function: its unprobed twin takes equally long.
 func (b *Bench) Truth() (*report.Table, error) {
 	t := &report.Table{Name: "truth", Title: "The mean duration that is reported, beside the true one"}
 	restore, err := subject.OnCPU(cpu)

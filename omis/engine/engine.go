@@ -41,8 +41,8 @@ func New(n program.Machine, log *slog.Logger, extensions ...service.Extension) (
 	return NewOver([]program.Machine{n}, log, extensions...)
 }
 
-// NewOver makes an engine for several nodes, of which the first is the machine that it runs on. Requests
-// are executed where their objects are (OMIS 4).
+// NewOver makes an engine for several nodes. The first node is the machine that the engine runs on. The engine
+// executes a request on the nodes of its objects (OMIS 4).
 func NewOver(nodes []program.Machine, log *slog.Logger, extensions ...service.Extension) (*Engine, error) {
 	e := &Engine{
 		log: log, reg: newRegistry(), pid: os.Getpid(),

@@ -223,7 +223,7 @@ func (s *subscription) End() {
 
 // Keep makes what programs measure for an object outlive the monitor, in placements that can do that
 // (program.Keeper). The object adopts what a former monitor left under the key, in the processes of the tool's
-// scope and in those that have ended. lost is when the former monitor was found dead, if values of the key were in
+// scope and in the ended ones. lost is the time when the former monitor was found dead, if values of the key were in
 // its memory.
 func (t *Tool) Keep(object omis.Token, key string, ended ...omis.ProcID) (lost time.Time, err error) {
 	cell, ok := t.cell(object)

@@ -11,8 +11,8 @@ import (
 
 // A process may begin and end thousands of threads a minute. The engine does not learn when the last row of
 // a thread is gone, and, unless a request waits for it, when a thread ends. So from time to time it
-// examines a process of which it remembers many threads, and forgets those that neither exist nor have
-// rows. Their tokens are not used again.
+// examines a process with many remembered threads, and forgets the threads that neither exist nor have rows.
+// Their tokens are not used again.
 
 // leastPruned is the least number of remembered threads at which prune runs.
 const leastPruned = 1 << 12
@@ -57,7 +57,7 @@ func (r *registry) memories(p *process) memories {
 	return memories{maps.Clone(p.threads), maps.Clone(p.rowTokens), maps.Clone(p.former)}
 }
 
-// inUse returns the threads that exist and those that have rows in stores. It gives tokens to the latter.
+// inUse returns the threads that exist, and the threads that have rows in stores, to which it gives tokens.
 // The caller holds Engine.admin.
 func (e *Engine) inUse(p *process) (alive map[int]bool, rows map[rowKey]bool, err error) {
 	alive, rows = make(map[int]bool), make(map[rowKey]bool)

@@ -9,8 +9,8 @@ import (
 	"mirador/omis/engine/placing"
 )
 
-// A token is never used twice (OMIS 7.2.2), and an object keeps its token for life. So a monitor is told
-// which tokens the former one has given.
+// A token is never used twice (OMIS 7.2.2), and an object keeps its token for life. So
+// the journal of a killed monitor tells the next one which tokens it gave.
 
 // recalled are the numbers of tokens that former monitors gave to objects which are not known yet;
 // registry.mu guards them.

@@ -8,8 +8,8 @@ import (
 	"mirador/omis/node"
 )
 
-// thread_suspend and thread_resume (OMIS 8.1.3). The node counts suspensions. The engine counts those of
-// each tool, and resumes them when the tool leaves.
+// thread_suspend and thread_resume (OMIS 8.1.3). The node counts all suspensions. The engine counts the
+// suspensions by each tool, and undoes them when the tool leaves.
 
 func threadSuspend(x *execution, c *call, objs []object) (failed omis.ServiceResult) {
 	for _, g := range crews(objs) {
@@ -165,8 +165,7 @@ func (x *execution) resume(s node.Suspender, g *crew) error {
 	return err
 }
 
-// owedBeyond returns the threads of a process that the tool has to resume besides those of a crew; nil:
-// there are none.
+// owedBeyond returns the threads of a process, except those of a crew, that the tool has to resume, or nil.
 func (t *Tool) owedBeyond(g *crew) *crew {
 	t.mu.Lock()
 	defer t.mu.Unlock()

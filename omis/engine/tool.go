@@ -125,7 +125,7 @@ func (t *Tool) execute(text string, to *sink, outer *execution) omis.Reply {
 	}
 	x := (&execution{e: t.e, toolScope: toolScope{t}, locked: r.Locked}).within(outer)
 	if outer != nil {
-		x.occ = outer.occ // the event of an extension's request is that of the outer list
+		x.occ = outer.occ // a request of an extension has the same event as the outer list
 	}
 	reply := make(omis.Reply, 1, len(p.steps)+1)
 	reply[0] = omis.ServiceResult{done()}

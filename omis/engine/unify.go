@@ -9,7 +9,7 @@ import (
 	"mirador/omis"
 )
 
-// unified joins identical results for several objects. The order is that of the first result of each group.
+// unified joins identical results for several objects. The groups have the order of their first results.
 func unified(results omis.ServiceResult) omis.ServiceResult {
 	if len(results) < 2 {
 		return results

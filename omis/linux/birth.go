@@ -104,7 +104,7 @@ func (f *family) abandonBirths() {
 	}
 }
 
-// birthOf returns the birth of a process that may have to be kept, nil if there is none.
+// birthOf returns the birth of a process that the monitor may have to keep stopped, or nil.
 func (f *family) birthOf(t *thread) *birth {
 	for _, b := range f.births {
 		if b.child == t {

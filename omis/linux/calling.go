@@ -109,9 +109,9 @@ func spareEINTR(tid int) {
 	}
 }
 
-// resumed returns the registers with which a stopped thread repeats its current system call. A
-// call that fails with EINTR because the thread was stopped is repeated unless a signal of the
-// program has come as well.
+// resumed returns the registers with which a stopped thread repeats its current system call. If
+// the stop made the call fail with EINTR, the thread repeats it, unless a signal of the program
+// has arrived as well.
 func (j *injector) resumed(t *thread, regs ptrace.Regs) ptrace.Regs {
 	if t.stop == entryStop {
 		return resident.Reissued(regs)

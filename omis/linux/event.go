@@ -122,11 +122,11 @@ func (tr *tracer) isAwaited(tid int) bool {
 	return tid == tr.o.proc.PID && !tr.o.child && proc.Parent(tid) == os.Getpid()
 }
 
-// isForeign reports whether a status is that of a child of the monitor that this owner does
-// not trace, such as the warden: some goroutine has started it on what is the owner's thread
-// now. Its end is for the code that started it. If it is another owner's process, its stops
-// are for that owner, which would wait for them for ever; within the monitor the kernel
-// reports them to the parent as well.
+// isForeign reports whether a status belongs to a child of the monitor that this owner does not
+// trace, such as the warden: some goroutine started it on the thread that is the owner's now.
+// The code that started it must see its end. If it is another owner's process, that owner
+// must see its stops, or it would wait for ever: within the monitor, the kernel reports the
+// stops to the parent as well.
 func (tr *tracer) isForeign(s ptrace.Status) bool {
 	if tr.threads[s.TID] != nil || s.TID == tr.o.proc.PID && s.Cause != ptrace.Trapped {
 		return false
@@ -135,8 +135,8 @@ func (tr *tracer) isForeign(s ptrace.Status) bool {
 	return err != nil || status.Tracer != int(tr.o.box.thread.Load())
 }
 
-// pollEvery is the interval at which the owner looks for other statuses behind that of a
-// foreign child.
+// pollEvery is the interval at which the owner looks for statuses of its own threads while the
+// status of a foreign child waits.
 const pollEvery = 200 * time.Microsecond
 
 // poll is ptrace.Poll without foreign children, which the kernel would report first each time.

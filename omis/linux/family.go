@@ -145,8 +145,8 @@ func (f *family) letParentGo(t *thread) {
 	}
 }
 
-// hasHome reports whether a fork child has a copy of home. A child that was forked while home
-// was being made has none: it can make no system call for the monitor, and needs to make none.
+// hasHome reports whether a fork child has a copy of home. A child that was forked while
+// the monitor made home has no copy. It cannot make system calls for the monitor, and need not.
 func (f *family) hasHome(memory *os.File) bool {
 	image := make([]byte, resident.ArenaSize)
 	if _, err := memory.ReadAt(image, int64(f.o.space.home)); err != nil {

@@ -168,8 +168,8 @@ func (m *meeting) keepsThread(tid int) bool {
 }
 
 // registers calls a function with the registers of a thread that is kept and not stopped; it
-// returns false if there is none. If the thread has several holds, one in a signal handler of
-// the other, it takes those of the innermost.
+// returns false if the thread is not kept. If a kept thread runs a signal handler and is kept there
+// too, registers takes the registers of the innermost hold.
 func (m *meeting) registers(tid int, use func(*rendezvous.Registers)) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

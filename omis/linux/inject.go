@@ -27,10 +27,10 @@ type injection struct {
 	done   bool
 	failed bool
 
-	// The owner does not wait for it any more. The thread comes to it at some time, perhaps
-	// after others, and then continues.
+	// The owner does not wait for the call any more. The thread makes it later, perhaps after
+	// other calls, and then continues.
 	abandoned bool
-	outer     *injection // an abandoned one, to which the thread comes after this one
+	outer     *injection // an abandoned call that the thread makes after this one
 }
 
 // injector makes threads of the process execute system calls for the monitor; the state of that is
@@ -41,8 +41,8 @@ type injector struct{ o *owner }
 // waits for a processor. Signal handlers of the program, which run first, may delay it.
 const callPatience = 2 * time.Second
 
-// callTurns is the factor by which that time is extended while others have the thread's
-// processor.
+// callTurns is the factor by which the owner extends callPatience while other threads use the
+// thread's processor.
 const callTurns = 15
 
 // inject makes a system call by some thread of the frozen process.

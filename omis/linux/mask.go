@@ -23,7 +23,7 @@ import (
 type masks struct {
 	o *owner
 
-	opened   uint64          // signals from whose handlers' masks SIGTRAP was removed
+	opened   uint64          // signals with a handler whose mask contained SIGTRAP, which we removed
 	caught   uint64          // signals whose handlers were checked for that
 	looked   int64           // when all handlers were last checked
 	harmless map[uint64]bool // masks met at hits; see judge
@@ -140,8 +140,8 @@ func (m *masks) verify(t *thread) {
 	m.repair = m.repair || reset || (s.Caught&^m.caught)&^trapBit != 0
 }
 
-// judge records what was found for a mask: a mask with which the handler was never found reset
-// is not checked at each hit.
+// judge records whether the handler was found reset at a hit with a mask. A mask for which it never
+// was need not be checked at each hit.
 func (m *masks) judge(mask uint64, reset bool) {
 	const most = 64
 	if m.harmless == nil || len(m.harmless) == most {

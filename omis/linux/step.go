@@ -197,8 +197,8 @@ func (s *steps) stepOver(t *thread, back, sp uint64) error {
 	return nil
 }
 
-// tellReturn is called after the watches of a breakpoint were called, one of which may have
-// found the end of a call that is stepped over.
+// tellReturn is called after the watches of a breakpoint. One of them may have found that the
+// call that the thread steps over has ended.
 func (s *steps) tellReturn(t *thread, addr uint64) {
 	if t.stepper.over == nil || !t.stepper.over.returned {
 		return
@@ -236,7 +236,7 @@ func (s *steps) stepped(t *thread) bool {
 		return true // it was killed; its end will be reported
 	}
 	const afterCall, afterStep = 1, 2 // TRAP_BRKPT, TRAP_TRACE
-	// The third is that of the stop at the first instruction of a signal handler.
+	// The kernel reports the stop at the first instruction of a signal handler with the code SIGTRAP.
 	if info.Code != afterCall && info.Code != afterStep && info.Code != int32(unix.SIGTRAP) {
 		return false
 	}

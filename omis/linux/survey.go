@@ -51,8 +51,8 @@ func refuse(addr uint64, why string) error { return &rendezvous.Refusal{Addr: ad
 
 // checkText compares the function with its file, apart from the monitor's own changes, since
 // jumps do not work together with uprobes of other tools. It also checks whether branches of
-// other functions of the module lead into the middle of what is to be displaced: functions
-// written in assembler have entries in the middle of others.
+// other functions of the module lead into the middle of the instructions that a jump will
+// displace: functions written in assembler have entries in the middle of others.
 func (m *meeting) checkText(plan *rendezvous.Plan, function rendezvous.Function) error {
 	mapped, err := proc.Maps(m.o.proc.PID)
 	if err != nil {
@@ -115,8 +115,8 @@ func (m *meeting) clearWay(plan rendezvous.Plan) error {
 	return nil
 }
 
-// leadsInto reports whether execution at an address is, or comes at once, in the middle of
-// what is to be displaced: directly, from the copy of one of the instructions, or from a
+// leadsInto reports whether a thread at an address is in the middle of the instructions that a
+// jump will displace, or comes there next: from the copy of one of the instructions, or from a
 // removed patch that threads have not left yet.
 func (m *meeting) leadsInto(plan *rendezvous.Plan, addr uint64) bool {
 	if plan.Inside(addr) {

@@ -36,9 +36,9 @@ type thread struct {
 	holds     int    // number of handlers that keep it (Hit.Hold)
 	newborn   bool   // one of the holds is for its birth
 	halted    bool   // by Stop
-	pauses    int    // by Suspend, added to those of all threads; negative if it was resumed from those
+	pauses    int    // by Suspend of this thread, in addition to those of the process; negative if Resume undid those
 	asked     bool   // PTRACE_INTERRUPT was sent, and its stop is still to come
-	unblocked bool   // SIGTRAP was blocked, and is to be blocked again
+	unblocked bool   // the program had blocked SIGTRAP; we unblocked it, and must block it again
 	mask      uint64 // the signals it has blocked since then, unless the program sets others
 	atHit     uint64 // the signals blocked at its last hit
 	checked   bool   // the handler was found installed after its first hit

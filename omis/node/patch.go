@@ -98,8 +98,8 @@ type Spot struct {
 	// Return reports that the instruction at Addr returns from a function: the flags need
 	// not be preserved, and the memory below the stack pointer is unused.
 	Return bool
-	// Pushed is the distance by which the stack pointer is lower than the program has it
-	// at Addr, because the code may run after the first instruction of a function.
+	// Pushed is how much lower the stack pointer is than at Addr, because the code may run
+	// after the first instruction of a function.
 	Pushed int32
 }
 

@@ -26,8 +26,8 @@ func TooManyEnded(rows, stores int) bool {
 	return rows > n+n/4
 }
 
-// Join returns the sum of the measurements of two threads, of which later's ended later. The
-// sum is a row that names no thread.
+// Join returns the sum of the measurements of two threads, as a row that names no thread. The
+// thread of later ended later.
 func (r Row) Join(later Row) Row {
 	return Row{Value: r.Value + later.Value, Intervals: r.Intervals.Join(later.Intervals)}
 }

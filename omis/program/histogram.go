@@ -77,7 +77,7 @@ func (d Distribution) Count() (n uint64) {
 	return n
 }
 
-// AtMost returns the number of intervals of which it is certain that they took at most so long.
+// AtMost returns the number of intervals that certainly took at most as long as the duration.
 func (d Distribution) AtMost(duration uint64) (n uint64) {
 	for i := range d {
 		if d[i].Most <= duration {

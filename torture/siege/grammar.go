@@ -44,7 +44,7 @@ var extensions = []string{
 	`g:details="true"`, `g:sample="10"`, `g:sample="0"`, `g:percentiles="50,99"`, `g:percentiles="101"`, `g:clock="fast"`, `g:times="3"`, `g:unknown="1"`,
 }
 
-// destinations are URIs, most of which the gateway must refuse.
+// destinations are URIs. The gateway must refuse most of them.
 var destinations = []string{
 	"file://" + folder + "/a", "file://" + folder + "/b?max-size=1k&keep=2", "file://" + folder + "/../x", "file://" + folder, "file:///etc/passwd",
 	away, "http://127.0.0.1:2/", "unix:///run/x", "", "%", "http://[::1", "mailto:x",
@@ -108,7 +108,7 @@ func (d *draft) element(p *part) {
 	d.text.WriteString("</" + p.Name + ">")
 }
 
-// attributes writes those of an element's type.
+// attributes writes the attributes of an element's type.
 func (d *draft) attributes(list []part) {
 	for i := range list {
 		switch p := &list[i]; p.XMLName.Local {

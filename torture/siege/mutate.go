@@ -26,8 +26,8 @@ var numbers = []string{
 // others to name.
 const unchanged = 30
 
-// next returns a seed, or a text that the grammar allows, with random changes. Half of the latter have
-// none: their values are random already.
+// next returns a seed, or a text that the grammar allows, with random changes. It leaves half of the texts of
+// the grammar unchanged, because their values are random already.
 func (m *mutator) next() string {
 	text := m.seeds[m.IntN(len(m.seeds))]
 	if m.grammar != nil && m.IntN(2) == 0 {

@@ -41,7 +41,7 @@ type writer struct {
 	leaves strings.Builder // code of the functions that it calls
 }
 
-// general are the registers with which functions compute. rdi points to the words, and r11 counts loops.
+// general lists the registers that functions compute with. rdi points to the words, and r11 counts loops.
 var general = []string{"rax", "rcx", "rdx", "rsi", "r8", "r9", "r10"}
 
 // These are indexes of the words that a function stores, and the number of vector registers that it

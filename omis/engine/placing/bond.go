@@ -11,7 +11,7 @@ import (
 // in one place, because an interval can be closed only where it was opened.
 type bond struct {
 	members []*candidate
-	level   int      // index of the placement among those of the node; their number stands for the monitor
+	level   int      // index in the node's placements; their number, one more than the last index, means the monitor
 	because *Request // the request that cannot run where it is cheaper
 }
 

@@ -70,8 +70,8 @@ func (x *Placing) newFeed(placer program.Placer, p *Process, cell service.Cell, 
 	return f
 }
 
-// release removes a user. The feed of a kept cell stays after its last user, unless the monitor goes on to
-// measure in place of the programs.
+// release removes a user. The feed of a kept cell stays after its last user, unless the monitor now measures
+// in place of the programs.
 func (f *feed) release() {
 	if f.users--; f.users > 0 {
 		return

@@ -59,9 +59,9 @@ type ProcessHost interface {
 	InTheWay(r *Request, leaving map[*Subscription]bool) error
 	// Freeze suspends the process, and returns a function that resumes it.
 	Freeze() (thaw func())
-	// ThreadOf returns the token of the thread that a row belongs to: always the same. tid, started and
-	// alive are those of the row; a pointer to it would keep it on the heap. Any goroutine may
-	// call it without the lock.
+	// ThreadOf returns the token of the thread that a row belongs to, which is always the same. Its
+	// arguments are fields of the row: a pointer to the row would keep it on the heap. Any goroutine may
+	// call ThreadOf without the lock.
 	ThreadOf(tid int, started uint64, alive bool) omis.Token
 	// RememberThreads keeps the tokens of threads that end, for rows that are read later.
 	RememberThreads()

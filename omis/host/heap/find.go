@@ -140,8 +140,8 @@ func (t *tables) areRing(m memory) bool {
 	return false
 }
 
-// looksEmpty reports whether the bins at an address look like those of an arena: at least half
-// of them are empty, and so are the last ones, for the largest chunks.
+// looksEmpty reports whether the bins at an address look like the bins of an arena: at least half
+// of them are empty, and so are the last bins, which are for the largest chunks.
 func looksEmpty(data []byte, addr uint64) bool {
 	n := 0
 	for bin := bins - 1; bin >= 0; bin-- {

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A user's file system (FUSE) answers when its server likes: to open or to read a file of it
-// can block a thread for ever, also after SIGKILL. So a goroutine of its own opens the files
-// of targets and copies those of such file systems.
+// The server of a user's file system (FUSE) may never answer: a thread that opens or reads one of
+// its files can then block for ever, even after SIGKILL. So a separate goroutine opens the files of
+// targets, and copies the files of such file systems.
 const (
 	longestOpen = 2 * time.Second
 	// mostBlocked limits the threads that are blocked.

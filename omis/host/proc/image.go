@@ -189,8 +189,8 @@ func CheckSymbols(file *elf.File) error {
 	return nil
 }
 
-// checkSections limits the memory that debug/elf needs for section names, of which it
-// copies one for each section.
+// checkSections limits the memory that debug/elf needs for the names of sections: it copies the
+// name of each section.
 func checkSections(r io.ReaderAt) error {
 	var h [64]byte
 	if _, err := r.ReadAt(h[:], 0); err != nil || string(h[:4]) != elf.ELFMAG || h[elf.EI_CLASS] != byte(elf.ELFCLASS64) || h[elf.EI_DATA] != byte(elf.ELFDATA2LSB) {

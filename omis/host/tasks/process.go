@@ -79,9 +79,9 @@ func common(kernel *btf.Spec) (asm.Instructions, error) {
 	return append(code, rest...), err
 }
 
-// Process describes a process by its first thread: the number, the start, the state and
-// the priority are those of this thread. The times are the sum of this thread and all
-// ended ones, so they are those of the process if Threads is 1. The name is not set.
+// Process describes a process by its first thread. Number, start, state and priority belong to
+// this thread. The times are the sum of this thread and all ended threads, so they are the times
+// of the process if Threads is 1. The name is not set.
 type Process struct {
 	Task
 	Threads int

@@ -45,8 +45,8 @@ const (
 func (h Home) Return() uint64 { return uint64(h) + offsetCalls }
 
 // CallFrame makes a thread call the function at an address and return to ReturnCode;
-// resumed are the registers with which it would continue otherwise (see Resumed), and
-// state is its extended state in the format of XSAVE. The caller must write the frame at
+// resumed is the result of Resumed for its registers, and state is its extended state in the
+// format of XSAVE. The caller must write the frame at
 // the stack pointer of the returned registers, which is aligned as at the entry of any
 // function.
 func CallFrame(resumed unix.PtraceRegs, function, back uint64, state []byte) (regs unix.PtraceRegs, frame []byte) {

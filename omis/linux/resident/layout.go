@@ -53,8 +53,8 @@ func (h Home) Count() uint64 { return uint64(h) + offsetCount }
 // steps.
 func (h Home) Stepping() uint64 { return uint64(h) + offsetStep }
 
-// Opened is the address of the set of signals from whose handlers' masks the monitor
-// removed SIGTRAP.
+// Opened is the address of a set of signals: the monitor removed SIGTRAP from the masks of their
+// handlers.
 func (h Home) Opened() uint64 { return uint64(h) + offsetOpened }
 
 // Arena is the address of the bounds of the i-th arena.

@@ -85,8 +85,8 @@ type Call struct {
 // which the thread would continue otherwise.
 func BlockAt(resumed *unix.PtraceRegs) uint64 { return resumed.Rsp - redZone - BlockSize }
 
-// Detour makes a thread go through the stub; resumed are the registers with which it
-// would continue otherwise (see Resumed). The caller must write the frame at the stack
+// Detour makes a thread go through the stub. resumed is the result of Resumed for its
+// registers. The caller must write the frame at the stack
 // pointer of the returned registers.
 func Detour(resumed unix.PtraceRegs, stub uint64, c Call) (regs unix.PtraceRegs, frame []byte) {
 	regs = resumed

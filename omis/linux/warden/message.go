@@ -31,9 +31,9 @@ type message struct {
 // Patch replaces a program's own bytes, within a machine word.
 type Patch struct {
 	Standing, Displaced []byte
-	// Mark is the address of a byte in the target that is not 0 while the patch is in
-	// place, or about to be; 0 if there is none. The monitor or the warden sets the byte
-	// to 0 after removing the patch.
+	// Mark is the address of a byte in the target, or 0 if the patch has no such byte. The
+	// byte is not 0 while the patch is in place, or is about to be. The monitor or the warden
+	// sets it to 0 after it has removed the patch.
 	Mark uint64
 }
 

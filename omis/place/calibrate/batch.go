@@ -11,8 +11,8 @@ import (
 
 // A batch takes less than a tenth of a millisecond, so that many batches are not
 // interrupted even on a busy machine. Rounds of batches continue until enough batches of
-// every trial agree, or up to mostRounds. Trials of which not even enough batches nearly
-// agree then are rough.
+// every trial agree, or up to mostRounds. After that, a trial is rough unless enough of its
+// batches nearly agree.
 const (
 	fewRounds  = 40
 	mostRounds = 160
@@ -86,8 +86,8 @@ func run(d caller, list []*trial, clock program.Clock) (rough bool, err error) {
 	return rough, nil
 }
 
-// nearly is the part of a cost by which the batches may differ that determine it. All may
-// differ by few nanoseconds, which matter to no user.
+// Batches nearly agree if they differ by at most this part of the cost that they determine,
+// or by at most few nanoseconds, which matter to no user.
 const (
 	nearly = 0.1
 	few    = 2

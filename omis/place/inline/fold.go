@@ -107,8 +107,8 @@ func (m *memory) unfolded(records []record) []record {
 	return records[first:]
 }
 
-// nobodys adds up rows that name no thread: that of ended threads, which is the first, and that of the
-// crowd, which is the last.
+// nobodys adds up the rows that name no thread. The first row is the sum of ended threads, and the last row is
+// the crowd's.
 func nobodys(all []dated) []dated {
 	last := len(all) - 1
 	if all[0].TID != 0 || all[last].TID != 0 {

@@ -22,11 +22,11 @@ import (
 // of intervals that began on the thread, less the number that ended there.
 //
 // The runtime reuses the descriptors of goroutines, and never frees them. A new goroutine begins at the
-// upper end of its stack, so its first interval removes those that the former goroutine has left open.
+// upper end of its stack, so its first interval removes the intervals that the former goroutine has left open.
 //
-// An interval has what decides at its end whether it counts: the number of resets before it began, and the
-// key of the hypervisor's page by which it began (timing.go). The row of the thread, which has these for
-// other intervals, may be another one by then.
+// An interval contains two values that decide, at its end, whether it counts: the number of resets before it
+// began, and the key of the hypervisor's page at that time (timing.go). Other intervals have these values in the
+// row of the thread. But a goroutine may end an interval on another thread than the one where it began it.
 
 // A row of the table. Its open intervals are behind the table. Intervals of one depth are side by side for
 // all rows, so that only deep recursion takes more memory.

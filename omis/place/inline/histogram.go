@@ -100,8 +100,9 @@ func (s *store) readSpread(o *owner) (r record, ok bool) {
 	return r, false
 }
 
-// leaveOut removes intervals from buckets that a torn row does not count yet. These are the last one, and,
-// if signal handlers have interrupted the code, some earlier ones, of which any will do.
+// leaveOut removes from the buckets the intervals that a torn row does not count yet: the last one, and, if signal
+// handlers have interrupted the code, some earlier ones. It is unknown which earlier ones these are, so leaveOut
+// chooses any.
 func leaveOut(counts []uint64, torn *reading) {
 	var all uint64
 	for _, n := range counts {

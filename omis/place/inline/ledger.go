@@ -12,7 +12,7 @@ type record struct {
 	dated
 	number int
 	taken  uint64
-	serial uint64   // of the thread; of a sum, that of the last thread in it
+	serial uint64   // of the thread; in a sum, of the last thread that was added
 	counts []uint64 // buckets of a histogram
 	blocks []int    // the records that contain counts
 }

@@ -286,8 +286,7 @@ func (m *compiler) convert() {
 	m.c.ShlDouble(x86.RDX, x86.RAX, 64-clock.Fraction)
 }
 
-// useClock chooses the clock of a process: the one by which intervals were measured so far, if there is
-// one.
+// useClock chooses the clock of a process. If intervals were measured already, it keeps their clock.
 func (t *target) useClock() {
 	c, err := t.placer.now()
 	used := clock.Kind(t.memory.word(headerTime).Load())
