@@ -211,8 +211,8 @@ func countsAgree(t *testing.T, s *served, placement string) {
 func TestTargetsOutliveTheGateway(t *testing.T) { inEachPlacement(t, targetsOutlive) }
 
 func targetsOutlive(t *testing.T, s *served, _ string) {
-	undisturbed := targets.Start(t, "mmul", "3", "16", "400")
-	target := targets.Start(t, "mmul", "--wait", "3", "16", "400")
+	undisturbed := targets.Start(t, "mmul", "3", "16", "50")
+	target := targets.Start(t, "mmul", "--wait", "--pace", "5000", "3", "16", "50") // it still works when the gateway is killed
 	s.must(t, "", "attach", "--app", "mmul", strconv.Itoa(target.PID))
 	for _, id := range []string{"mmul:dot", "mmul:multiply", "libmmul.so:fill", "mmul:careful"} {
 		s.must(t, `<instrreq activated="true" flush="true"><codeRegion from="`+id+`"/><metric name="COUNT"/><metric name="WC_TIME"/></instrreq>`, "post", "-")
