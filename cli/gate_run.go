@@ -54,7 +54,7 @@ func newGate(g *globals) *cobra.Command {
 		Args:    knownCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newGateRun(g), newGateCheck(g), newGateKeeper())
+	cmd.AddCommand(newGateRun(g), newGateCheck(g), newGateSelfTest(g), newGateKeeper())
 	return cmd
 }
 
@@ -112,23 +112,38 @@ func (o *gateOptions) define(cmd *cobra.Command) {
 
 // run reads the gate, runs it, and prints the verdicts.
 func (o *gateOptions) run(ctx context.Context, g *globals) error {
-	file, err := readGate(o.file)
+	it, err := o.read()
 	if err != nil {
 		return err
 	}
-	if file = file.Select(false); len(file.Limits) == 0 {
-		return usagef("%s has only limits of Go benchmarks: run go test -bench, and judge its output by gate check", o.file)
-	}
-	it := &gate.Gate{Name: o.file, File: file, LayoutFails: o.layoutFails}
 	if err := o.sides(it); err != nil {
 		return err
 	}
+	return o.judged(ctx, g, func(ctx context.Context, r *measure.Runner) (*report.Report, error) {
+		it.Runner = r
+		return it.Run(ctx)
+	})
+}
+
+// read reads the part of the gate that judges programs.
+func (o *gateOptions) read() (*gate.Gate, error) {
+	file, err := readGate(o.file)
+	if err != nil {
+		return nil, err
+	}
+	if file = file.Select(false); len(file.Limits) == 0 {
+		return nil, usagef("%s has only limits of Go benchmarks: run go test -bench, and judge its output by gate check", o.file)
+	}
+	return &gate.Gate{Name: o.file, File: file, LayoutFails: o.layoutFails}, nil
+}
+
+// judged calls do with a gateway and within the time, and prints the verdicts.
+func (o *gateOptions) judged(ctx context.Context, g *globals, do func(context.Context, *measure.Runner) (*report.Report, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.longest, fmt.Errorf("the gate was not done after %v (--max-time)", o.longest))
 	defer cancel()
 	var rep *report.Report
-	err = o.prepared(ctx, g, func(r *measure.Runner) error {
-		it.Runner = r
-		rep, err = it.Run(ctx)
+	err := o.prepared(ctx, g, func(r *measure.Runner) (err error) {
+		rep, err = do(ctx, r)
 		return err
 	})
 	if err != nil {

@@ -27,6 +27,8 @@ type player struct {
 	*subject
 	tool   string
 	traces []omis.Token // by limit
+
+	injected []injection // by limit
 }
 
 // ring is the number of records that a trace keeps of each thread.
@@ -43,7 +45,7 @@ func (r *Runner) enter(ctx context.Context, s Side, limits []request.Limit) (p *
 	if t == nil {
 		return nil, err
 	}
-	p = &player{subject: t, tool: t.app + "-duet"}
+	p = &player{subject: t, tool: t.app + "-duet", injected: s.injected}
 	if err == nil {
 		err = r.settle(ctx, p, limits)
 	}
@@ -78,7 +80,7 @@ func (r *Runner) settle(ctx context.Context, p *player, limits []request.Limit) 
 		return err
 	}
 	for i, l := range limits {
-		if err := r.trace(ctx, p, l, max(r.sample[i], 1)); err != nil {
+		if err := r.trace(ctx, p, l, i); err != nil {
 			return fmt.Errorf("line %d of the gate, %s: %w", l.Pos.Line, l.Metric, err)
 		}
 	}
@@ -100,9 +102,9 @@ func (r *Runner) processor() *unix.CPUSet {
 	return &last
 }
 
-// trace times the calls of a unit, one in so many, into a trace. The gateway explains where the
-// unit begins and ends.
-func (r *Runner) trace(ctx context.Context, p *player, l request.Limit, oneIn int) error {
+// trace times the calls of the unit of limit i, one in so many, into a trace. The gateway explains
+// where the unit begins and ends.
+func (r *Runner) trace(ctx context.Context, p *player, l request.Limit, i int) error {
 	explained, err := r.Client.Explain(ctx, p.app, &mir.InstrRequest{
 		Region: &mir.CodeRegion{From: r.unit(l.Region, p.subject), To: r.unit(l.To, p.subject)}, Metrics: []mir.Metric{{Name: l.Metric}}, Activated: true,
 		Fast: l.Fast,
@@ -117,16 +119,20 @@ func (r *Runner) trace(ctx context.Context, p *player, l request.Limit, oneIn in
 	case l.Fast:
 		clock = "fast"
 	}
-	made, err := r.omis(ctx, p, fmt.Sprintf(": proc_attach3([],%d,\"\") pa_timer_create3(%q,%d) pa_trace_create(%d)", p.pid, clock, oneIn, ring))
+	made, err := r.omis(ctx, p, fmt.Sprintf(": proc_attach3([],%d,\"\") pa_timer_create3(%q,%d) pa_trace_create(%d)", p.pid, clock, max(r.sample[i], 1), ring))
 	if err != nil {
 		return err
 	}
 	timer, trace := tokenOf(made, 2), tokenOf(made, 3)
+	more, err := r.inject(ctx, p, i)
+	if err != nil {
+		return err
+	}
 	for _, q := range explained.Requests {
 		if !begins.MatchString(q.Text) && !ends.MatchString(q.Text) {
 			continue
 		}
-		text := begins.ReplaceAllString(q.Text, fmt.Sprintf("pa_timer_start([%s])", timer))
+		text := begins.ReplaceAllString(q.Text, slowed(timer, more))
 		text = ends.ReplaceAllString(text, fmt.Sprintf("pa_timer_stop([%s]) pa_trace_last([%s],1)", timer, trace))
 		if _, err := r.omis(ctx, p, text); err != nil {
 			return err

@@ -23,6 +23,8 @@ import (
 type Side struct {
 	Command string
 	PID     int
+
+	injected []injection // by relative limit; see Slow
 }
 
 // Options say how to run the programs.
