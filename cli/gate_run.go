@@ -54,7 +54,7 @@ func newGate(g *globals) *cobra.Command {
 		Args:    knownCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newGateRun(g), newGateCheck(g), newGateSelfTest(g), newGateKeeper())
+	cmd.AddCommand(newGateRun(g), newGateCheck(g), newGateSelfTest(g), newGateInit(g), newGateKeeper())
 	return cmd
 }
 
@@ -96,17 +96,11 @@ The gate starts a gateway of its own, unless --gateway or MIRADOR_GATEWAY names 
 func (o *gateOptions) define(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVarP(&o.file, "file", "f", "gate.xml", "the gate file")
-	flags.StringVar(&o.head, "head", "", "the program to judge: a command, or a process id")
 	flags.StringVar(&o.base, "base", "", "the program to compare it with")
-	flags.StringVar(&o.Load, "load", "", "a shell command that loads a server, and ends")
-	flags.StringVar(&o.Ready, "ready", "", "a shell command that succeeds when the server answers")
-	flags.DurationVar(&o.For, "for", 0, "measure for this time, not until the program ends")
-	flags.IntVar(&o.Runs, "runs", 9, "how often to measure times")
+	o.defineRun(cmd)
 	flags.IntVar(&o.Rounds, "rounds", 10, "how often the programs run by turns in each start, for max-change")
 	flags.DurationVar(&o.Block, "block", 100*time.Millisecond, "for how long each runs then; longer if it makes few calls")
 	flags.BoolVar(&o.layoutFails, "layout-fails", false, "fail also if the code is the same and has only moved to other addresses")
-	flags.BoolVar(&o.Follow, "follow", false, "include the processes that the programs fork")
-	flags.DurationVar(&o.longest, "max-time", 10*time.Minute, "give up after this time")
 	o.formats.define(cmd)
 }
 

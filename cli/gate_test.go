@@ -243,3 +243,48 @@ func TestGateCheck(t *testing.T) {
 		}
 	}
 }
+
+// TestGateInit writes a gate of a program and judges the program by it.
+func TestGateInit(t *testing.T) {
+	g := newGated(t)
+	initial := func(args ...string) (string, int) {
+		cmd := g.command(t, "")
+		cmd.Args = append([]string{miradorPath, "gate", "init", "-f", "first.xml", "--runs=7"}, args...)
+		out, _ := cmd.CombinedOutput()
+		return string(out), cmd.ProcessState.ExitCode()
+	}
+	if out, status := initial("--head=base/work 1000"); status != exitOK || !strings.Contains(out, "mirador gate run -f first.xml") {
+		t.Fatalf("status %d\n%s", status, out)
+	}
+	text, err := os.ReadFile(filepath.Join(g.dir, "first.xml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`<codeRegion from="work:price"/>`, `g:exact="1000"`, `g:of="p99"`, "the same in all runs", `g:max-change=`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("there is no %q in\n%s", want, text)
+		}
+	}
+	out, errs, status := g.run(t, "", "-f", "first.xml", "--head=base/work 1000", "--runs=7")
+	if status != exitOK && status != exitGateUnclear || !strings.Contains(out, "PASSED   ") {
+		t.Errorf("status %d\n%s%s", status, out, errs)
+	}
+	for _, test := range []struct {
+		args   string
+		status int
+		want   string
+	}{
+		{"--head=base/work", exitUsage, "first.xml exists"},
+		{"--force --head=base/work|1|crash", exitFailed, "signal aborted"},
+		{"--force --functions=prise --head=base/work|1", exitFailed, "no function whose name begins with prise"},
+		{"--force", exitUsage, "--head is needed"},
+	} {
+		args := strings.Fields(test.args)
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "|", " ")
+		}
+		if out, status := initial(args...); status != test.status || !strings.Contains(out, test.want) {
+			t.Errorf("%s: status %d, want %d and %q\n%s", test.args, status, test.status, test.want, out)
+		}
+	}
+}
