@@ -175,6 +175,7 @@ func (o *gateOptions) sides(it *gate.Gate) error {
 		return usagef("--runs, --rounds and --block must be more than 0")
 	}
 	it.Head, it.Base = sideOf(o.head), sideOf(o.base)
+	it.Base.IsBase = true
 	if len(it.File.Of(request.Relative)) > 0 && (it.Head.Command == "" || it.Base.Command == "") {
 		return usagef("max-change of a time starts both programs many times and stops them by turns: give commands, not ids of processes")
 	}

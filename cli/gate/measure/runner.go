@@ -23,6 +23,7 @@ import (
 type Side struct {
 	Command string
 	PID     int
+	IsBase  bool // its source is not what the results are about
 
 	injected []injection // by relative limit; see Slow
 }
@@ -45,7 +46,7 @@ type Runner struct {
 	Keeper *Keeper
 	Dir    string                           // for the output of programs
 	Note   func(format string, args ...any) // tells the user what happens; not nil
-	Places map[string]Place                 // where the measured units are in the source
+	Places map[string]Place                 // where the measured units are in the source of head
 
 	Remarks []string // about the measurement, for the report
 
@@ -73,6 +74,7 @@ type subject struct {
 	path      string // of the program's file
 	pid       int
 	own       bool   // the gate has started it
+	isBase    bool
 	port      string // in its commands
 	output    string // file of its output
 	load      *load
@@ -88,7 +90,11 @@ func (r *Runner) start(ctx context.Context, s Side) (*subject, error) {
 		if err != nil {
 			return nil, err
 		}
-		return r.subject(app, false)
+		t, err := r.subject(app, false)
+		if t != nil {
+			t.isBase = s.IsBase
+		}
+		return t, err
 	}
 	free, err := r.freePort(s.Command)
 	if err != nil {
@@ -104,7 +110,7 @@ func (r *Runner) start(ctx context.Context, s Side) (*subject, error) {
 	}
 	t, err := r.subject(app, true)
 	if err == nil {
-		t.port, t.output = free, launch.Stdout
+		t.port, t.output, t.isBase = free, launch.Stdout, s.IsBase
 	}
 	return t, err
 }

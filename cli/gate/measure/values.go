@@ -240,10 +240,10 @@ func percentile(p mir.Percentile) (v Value, err error) {
 	return v, err
 }
 
-// locate finds the limits' units in the source. Names of units that are no ids are found by the
+// locate finds the limits' units in the source of head. Names of units that are no ids are found by the
 // gateway only.
 func (r *Runner) locate(ctx context.Context, t *subject, limits []request.Limit) error {
-	if !slices.ContainsFunc(limits, func(l request.Limit) bool { return l.Region != "" }) {
+	if t.isBase || !slices.ContainsFunc(limits, func(l request.Limit) bool { return l.Region != "" }) {
 		return nil
 	}
 	s, err := r.Client.Structure(ctx, t.app)
