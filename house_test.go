@@ -71,6 +71,7 @@ var directions = []direction{
 		"the gateway carries documents to probes and requests to a tool; backends and the engine are joined to it by cli"},
 	{"cli/gate/verdict", nil, "statistics are numbers in and verdicts out"},
 	{"cli/gate/request", []string{"mir", "mir/translate", "cli/gate/verdict"}, "a gate file is a document: it is read without a gateway or a program"},
+	{"cli/gate/history", []string{"cli/gate/recorded", "cli/gate/request", "cli/gate/verdict"}, "a history keeps values in files, whoever measured them"},
 	{"cli/gate/recorded", []string{"cli/gate/request", "mir"}, "files are read and written without a gateway, whoever judges their values"},
 	{"cli/gate/report", []string{"cli/gate/verdict"}, "reports print verdicts, whoever measured them"},
 	{"cli/gate/measure", []string{"cli/gate/request", "cli/gate/verdict", "mir", "mir/client", "omis", "omis/host/proc", "sir"},

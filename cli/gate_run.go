@@ -41,6 +41,7 @@ type gateOptions struct {
 	formats gateFormats
 
 	layoutFails bool
+	store       gateStore
 }
 
 func newGate(g *globals) *cobra.Command {
@@ -54,7 +55,7 @@ func newGate(g *globals) *cobra.Command {
 		Args:    knownCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newGateRun(g), newGateCheck(g), newGateSelfTest(g), newGateInit(g), newGateKeeper())
+	cmd.AddCommand(newGateRun(g), newGateCheck(g), newGateSelfTest(g), newGateInit(g), newGateHistory(g), newGateKeeper())
 	return cmd
 }
 
@@ -90,6 +91,7 @@ The gate starts a gateway of its own, unless --gateway or MIRADOR_GATEWAY names 
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), g) },
 	}
 	o.define(cmd)
+	o.store.define(cmd)
 	return cmd
 }
 
@@ -115,7 +117,11 @@ func (o *gateOptions) run(ctx context.Context, g *globals) error {
 	}
 	return o.judged(ctx, g, func(ctx context.Context, r *measure.Runner) (*report.Report, error) {
 		it.Runner = r
-		return it.Run(ctx)
+		rep, err := it.Run(ctx)
+		if err == nil {
+			err = o.store.record(it, rep)
+		}
+		return rep, err
 	})
 }
 
@@ -165,8 +171,12 @@ func (o *gateOptions) sides(it *gate.Gate) error {
 	if o.head == "" {
 		return usagef("a --head is needed: the command to judge, or the id of a running process")
 	}
-	if o.base == "" && it.File.NeedsBase() {
-		return usagef("the gate compares with a base (exact=\"true\" or max-change): give a --base, such as the same program built from the main branch")
+	if o.base == "" && o.store.dir != "" {
+		if err := o.store.compare(it); err != nil {
+			return err
+		}
+	} else if o.base == "" && it.File.NeedsBase() {
+		return usagef("the gate compares with a base (exact=\"true\" or max-change): give a --base, such as the same program built from the main branch, or a --store with earlier runs")
 	}
 	if o.Load != "" && o.For > 0 {
 		return usagef("--load and --for exclude each other: a load runs until it ends")
@@ -176,7 +186,7 @@ func (o *gateOptions) sides(it *gate.Gate) error {
 	}
 	it.Head, it.Base = sideOf(o.head), sideOf(o.base)
 	it.Base.IsBase = true
-	if len(it.File.Of(request.Relative)) > 0 && (it.Head.Command == "" || it.Base.Command == "") {
+	if it.Stable == nil && len(it.File.Of(request.Relative)) > 0 && (it.Head.Command == "" || it.Base.Command == "") {
 		return usagef("max-change of a time starts both programs many times and stops them by turns: give commands, not ids of processes")
 	}
 	for _, s := range []measure.Side{it.Head, it.Base} {

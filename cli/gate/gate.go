@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"mirador/cli/gate/history"
 	"mirador/cli/gate/measure"
 	"mirador/cli/gate/report"
 	"mirador/cli/gate/request"
@@ -21,18 +22,24 @@ type Gate struct {
 	Base, Head measure.Side
 	// LayoutFails also fails a gate whose code has only moved.
 	LayoutFails bool
-	Runner      *measure.Runner
+	// Stable are the values of the history's last stable segment, by the names of series; nil: head is
+	// compared with Base.
+	Stable map[string][]float64
+	Runner *measure.Runner
 }
 
 // Run measures and judges. An error means that the gate could not be judged.
 func (g *Gate) Run(ctx context.Context) (*report.Report, error) {
 	begun := time.Now()
 	rep := &report.Report{Gate: g.Name}
-	values := append(g.File.Of(request.Exact), g.File.Of(request.Absolute)...)
+	values, changes := append(g.File.Of(request.Exact), g.File.Of(request.Absolute)...), g.File.Of(request.Relative)
+	if g.Stable != nil {
+		values, changes = append(values, changes...), nil
+	}
 	if err := g.judgeValues(ctx, rep, values); err != nil {
 		return nil, err
 	}
-	if err := g.judgeChanges(ctx, rep, g.File.Of(request.Relative)); err != nil {
+	if err := g.judgeChanges(ctx, rep, changes); err != nil {
 		return nil, err
 	}
 	for i := range rep.Results {
@@ -65,11 +72,9 @@ func (g *Gate) judgeValues(ctx context.Context, rep *report.Report, limits []req
 			compared = append(compared, l)
 		}
 	}
-	var base [][]measure.Value
-	if len(compared) > 0 {
-		if base, err = g.Runner.Values(ctx, g.Base, compared); err != nil {
-			return fmt.Errorf("base: %w", err)
-		}
+	base, err := g.baseOf(ctx, compared)
+	if err != nil {
+		return fmt.Errorf("base: %w", err)
 	}
 	for i, l := range limits {
 		var other []measure.Value
@@ -81,13 +86,33 @@ func (g *Gate) judgeValues(ctx context.Context, rep *report.Report, limits []req
 	return nil
 }
 
-// judge judges an exact or absolute limit.
+// baseOf returns the values with which those of head are compared.
+func (g *Gate) baseOf(ctx context.Context, limits []request.Limit) (values [][]measure.Value, err error) {
+	if len(limits) == 0 || g.Stable == nil {
+		if len(limits) > 0 {
+			values, err = g.Runner.Values(ctx, g.Base, limits)
+		}
+		return values, err
+	}
+	for _, l := range limits {
+		values = append(values, valuesOf(g.Stable[history.NameOf(&l)]))
+	}
+	return values, nil
+}
+
+// judge judges a limit, except that on the change of a time between two programs.
 func judge(l request.Limit, head, base []measure.Value) report.Result {
 	r := resultOf(l)
 	r.HeadValues, r.BaseValues = numbers(head), numbers(base)
-	if l.Kind == request.Absolute {
+	switch {
+	case l.Kind == request.Absolute:
 		judgeAbsolute(&r, l, head)
-	} else {
+	case l.Compared() && len(base) == 0:
+		r.Head, r.Outcome = report.Finite(verdict.Median(r.HeadValues)), verdict.Inconclusive
+		r.Reason = "the history has no value to compare with: run the gate on earlier commits with the same --store"
+	case l.Kind == request.Relative:
+		judgePrediction(&r, l)
+	default:
 		judgeExact(&r, l, head, base)
 	}
 	return r
@@ -101,17 +126,8 @@ func numbers(values []measure.Value) (list []float64) {
 }
 
 func resultOf(l request.Limit) report.Result {
-	name := l.Metric
-	if l.Benchmark != "" {
-		name += " of " + l.Benchmark
-	}
-	if of := l.Of.String(); of != "" {
-		name += " " + of
-	}
-	if l.Region != "" {
-		name += " of " + l.Region
-	}
-	return report.Result{Name: name, Kind: string(l.Kind), Region: l.Region + l.Benchmark, Metric: l.Metric, Of: l.Of.String(), Unit: l.Unit, Limit: l.Text}
+	name := history.NameOf(&l)
+	return report.Result{Name: name, Number: l.Number, Kind: string(l.Kind), Region: l.Region + l.Benchmark, Metric: l.Metric, Of: l.Of.String(), Unit: l.Unit, Limit: l.Text}
 }
 
 // judgeExact compares numbers without statistics. All runs must keep the limit.
@@ -125,7 +141,7 @@ func judgeExact(r *report.Result, l request.Limit, head, base []measure.Value) {
 	if base != nil {
 		from, to := ends(base)
 		change := high/to - 1
-		r.Base = &to
+		r.Base = report.Finite(to)
 		r.SetChange(verdict.Interval{Estimate: change, Low: low/to - 1, High: change}, 0)
 		r.Visible = nil
 		to *= 1 + l.Change

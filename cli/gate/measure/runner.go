@@ -73,7 +73,7 @@ type subject struct {
 	app, name string // name of the application; of the program
 	path      string // of the program's file
 	pid       int
-	own       bool   // the gate has started it
+	own       bool // the gate has started it
 	isBase    bool
 	port      string // in its commands
 	output    string // file of its output

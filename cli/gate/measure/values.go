@@ -29,7 +29,7 @@ type gauge struct {
 func (r *Runner) Values(ctx context.Context, s Side, limits []request.Limit) ([][]Value, error) {
 	values := make([][]Value, len(limits))
 	runs := r.Runs
-	if !slices.ContainsFunc(limits, func(l request.Limit) bool { return l.Kind == request.Absolute }) {
+	if !slices.ContainsFunc(limits, func(l request.Limit) bool { return l.Kind != request.Exact }) {
 		runs = 1
 	}
 	if r.Load == "" && r.For == 0 {

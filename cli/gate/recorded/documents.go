@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -144,9 +145,14 @@ func (v *Values) WriteDocuments(w io.Writer, gate *request.File) error {
 			document.Probes = append(document.Probes, mir.Values{ProbeID: fmt.Sprintf("request-%d", i+1), Metrics: metrics})
 		}
 		for i, l := range gate.Limits {
+			if l.Benchmark != "" {
+				continue
+			}
 			values := v.ByLimit[i]
-			if n < len(values) {
-				p := &document.Probes[l.Request]
+			p := &document.Probes[l.Request]
+			// Two limits of a metric share its value.
+			known := slices.ContainsFunc(p.Tuples, func(t mir.Tuple) bool { return t.Metric == l.Index })
+			if n < len(values) && !known {
 				p.Tuples = append(p.Tuples, mir.Tuple{Metric: l.Index, Value: strconv.FormatFloat(values[n], 'f', -1, 64)})
 			}
 		}

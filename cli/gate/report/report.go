@@ -33,6 +33,7 @@ type Result struct {
 	File    string   `json:"file,omitempty"`
 	Line    int      `json:"line,omitempty"`
 	Samples int      `json:"samples"` // runs or starts
+	Number  int      `json:"-"`       // of the limit in the gate file
 	// The values of the runs or starts, in Unit.
 	BaseValues []float64 `json:"base_values,omitempty"`
 	HeadValues []float64 `json:"head_values,omitempty"`

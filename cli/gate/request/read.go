@@ -149,17 +149,17 @@ func (r *reader) add(l Limit, e mir.Element) {
 	}
 	if l.Kind == Exact {
 		l.Text = written(e, "exact", "min", "max", "max-change")
-		r.file.Limits = append(r.file.Limits, l)
+		r.file.append(l)
 		return
 	}
 	if l.Min != nil || l.Max != nil {
 		own := l
 		own.Change, own.Text = 0, written(e, "min", "max", "of")
-		r.file.Limits = append(r.file.Limits, own)
+		r.file.append(own)
 	}
 	if l.Change > 0 {
 		l.Kind, l.Min, l.Max, l.Text = Relative, nil, nil, written(e, "max-change", "of")
-		r.file.Limits = append(r.file.Limits, l)
+		r.file.append(l)
 	}
 }
 

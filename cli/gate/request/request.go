@@ -43,6 +43,7 @@ type Limit struct {
 	Text     string  // the limits as written
 	Pos      mir.Position
 
+	Number         int    // of the limit in the file
 	Request, Index int    // the number of the request in the file, and of the metric in the request
 	Benchmark      string // the Go benchmark that has the value, instead of a program; "" for requests
 }
@@ -71,12 +72,17 @@ func (f *File) Of(k Kind) (list []Limit) {
 	return list
 }
 
+func (f *File) append(l Limit) {
+	l.Number = len(f.Limits)
+	f.Limits = append(f.Limits, l)
+}
+
 // Select returns a file with the limits of Go benchmarks only, or with all others.
 func (f *File) Select(benchmarks bool) *File {
 	part := &File{Metrics: f.Metrics}
 	for _, l := range f.Limits {
 		if (l.Benchmark != "") == benchmarks {
-			part.Limits = append(part.Limits, l)
+			part.append(l)
 		}
 	}
 	return part
