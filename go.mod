@@ -28,7 +28,15 @@ require github.com/ulikunitz/xz v0.5.15
 
 require (
 	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794
+	github.com/joshdk/go-junit v1.0.0
+	github.com/owenrumney/go-sarif/v3 v3.3.1
 	golang.org/x/perf v0.0.0-20260908200009-22c9c6c9d4da
+)
+
+require (
+	github.com/xeipuuv/gojsonpointer v0.0.0-20180127040702-4e3ac2762d5f // indirect
+	github.com/xeipuuv/gojsonreference v0.0.0-20180127040603-bd5ef7bd5415 // indirect
+	github.com/xeipuuv/gojsonschema v1.2.0 // indirect
 )
 
 tool honnef.co/go/tools/cmd/staticcheck

@@ -2,13 +2,14 @@ package report
 
 import (
 	"encoding/xml"
+	"fmt"
 	"io"
 	"strconv"
 
 	"mirador/cli/gate/verdict"
 )
 
-// The elements of a JUnit document, as pytest's schema has them.
+// The elements of a JUnit document, as pytest's schema junit-10.xsd has them.
 type (
 	junitSuites struct {
 		XMLName xml.Name   `xml:"testsuites"`
@@ -26,14 +27,13 @@ type (
 	junitCase struct {
 		Class   string        `xml:"classname,attr"`
 		Name    string        `xml:"name,attr"`
-		File    string        `xml:"file,attr,omitempty"`
-		Line    string        `xml:"line,attr,omitempty"`
 		Time    string        `xml:"time,attr"`
 		Failure *junitMessage `xml:"failure"`
 		Skipped *junitMessage `xml:"skipped"`
 	}
 	junitMessage struct {
 		Message string `xml:"message,attr"`
+		Text    string `xml:",chardata"` // where, because a test case has no attribute for it
 	}
 )
 
@@ -43,17 +43,18 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 	suite := junitSuite{Name: "mirador gate " + r.Gate, Tests: len(r.Results), Time: strconv.FormatFloat(r.Seconds, 'f', 3, 64)}
 	for i := range r.Results {
 		one := &r.Results[i]
-		c := junitCase{Class: one.Kind, Name: one.Name + ", " + one.Limit, File: one.File, Time: "0"}
+		c := junitCase{Class: one.Kind, Name: one.Name + ", " + one.Limit, Time: "0"}
+		at := ""
 		if one.Line > 0 {
-			c.Line = strconv.Itoa(one.Line)
+			at = fmt.Sprintf("%s:%d", one.File, one.Line)
 		}
 		switch one.Outcome {
 		case verdict.Failed:
 			suite.Failures++
-			c.Failure = &junitMessage{one.Reason}
+			c.Failure = &junitMessage{one.Reason, at}
 		case verdict.Inconclusive:
 			suite.Skipped++
-			c.Skipped = &junitMessage{"inconclusive: " + one.Reason}
+			c.Skipped = &junitMessage{"inconclusive: " + one.Reason, at}
 		}
 		suite.Cases = append(suite.Cases, c)
 	}
