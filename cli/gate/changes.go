@@ -50,9 +50,21 @@ func (g *Gate) judgeChanges(ctx context.Context, rep *report.Report, limits []re
 				return err
 			}
 		}
+		g.remarkBias(&r)
 		rep.Results = append(rep.Results, r)
 	}
+	if text := g.Runner.Weather(); text != "" {
+		g.Runner.Remark("%s", text)
+	}
 	return nil
+}
+
+// remarkBias says so if the probe adds more than a twentieth to the calls.
+func (g *Gate) remarkBias(r *report.Result) {
+	const small = 0.05
+	if added := float64(g.Runner.Bias(r.Region)) / 1e6; r.Base != nil && added > small**r.Base {
+		g.Runner.Remark("The probe adds %s to each call of %s, which was subtracted from both sides: it is a great part of so short a time.", report.Amount(added, "ms"), r.Region)
+	}
 }
 
 func newDuet(limits []request.Limit) (*duet, error) {

@@ -77,13 +77,17 @@ func (r *Runner) enterAll(ctx context.Context, sides []Side, limits []request.Li
 	return players, nil
 }
 
-// joined returns the medians of the rounds in which both programs made enough calls.
+// joined returns the medians of the rounds in which both programs made enough calls, and ran without
+// disturbance. A start of which less than half of the rounds are left has no ratio.
 func joined(rounds [][]Pair, i int, bias float64) Pair {
 	var ratios, base, head []float64
 	for _, round := range rounds {
 		if p := round[i]; !math.IsNaN(p.Ratio) {
 			ratios, base, head = append(ratios, p.Ratio), append(base, p.Base), append(head, p.Head)
 		}
+	}
+	if 2*len(ratios) < len(rounds) {
+		ratios = nil
 	}
 	return Pair{verdict.Median(ratios), bias, verdict.Median(base), verdict.Median(head)}
 }
@@ -137,7 +141,10 @@ func (r *Runner) round(ctx context.Context, limits []request.Limit, players ...*
 			return nil, err
 		}
 		for i, one := range blocks {
-			if len(one.durations) >= leastCalls {
+			switch {
+			case spoils(one.wait, limits[i]):
+				r.weather.dropped++
+			case len(one.durations) >= leastCalls:
 				durations[n][i] = append(durations[n][i], one.durations...)
 			}
 		}
@@ -163,12 +170,13 @@ func pairsOf(base, head []float64) []Pair {
 // block is what a program did while it ran once.
 type block struct {
 	durations []float64 // nanoseconds
+	wait      float64   // the part of the time in which the program waited for the processor
 	calls     int       // in the durations and lost
 }
 
 // block lets a program run for a while, and returns the calls that it has made.
 func (r *Runner) block(ctx context.Context, p *player) ([]block, error) {
-	begun := time.Now()
+	before, begun := p.conditions(), time.Now()
 	if err := syscall.Kill(-p.pid, syscall.SIGCONT); err != nil {
 		return nil, p.early()
 	}
@@ -181,6 +189,7 @@ func (r *Runner) block(ctx context.Context, p *player) ([]block, error) {
 		return nil, err
 	}
 	took := time.Since(begun)
+	wait := r.weather.add(p.conditions().since(before), took)
 	blocks := make([]block, len(p.traces))
 	for i, trace := range p.traces {
 		reply, err := r.omis(ctx, p, fmt.Sprintf(": pa_trace_read([%s],0)", trace))
@@ -190,6 +199,7 @@ func (r *Runner) block(ctx context.Context, p *player) ([]block, error) {
 		if blocks[i], err = readBlock(reply, took); err != nil {
 			return nil, err
 		}
+		blocks[i].wait = wait
 	}
 	return blocks, nil
 }

@@ -137,6 +137,10 @@ func (r *Runner) trace(ctx context.Context, p *player, l request.Limit, i int) e
 		if _, err := r.omis(ctx, p, text); err != nil {
 			return err
 		}
+		if r.biases == nil {
+			r.biases = map[string]int64{}
+		}
+		r.biases[l.Region] = max(r.biases[l.Region], q.Placement.Bias)
 		if at := q.Placement; at.Name != "inline" {
 			r.Remark("%s of %s is timed in the placement %s, where each call costs %.0f us more: short times are not exact", l.Metric, l.Region, at.Name, at.Cost/1000)
 		}

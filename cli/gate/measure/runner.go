@@ -50,8 +50,10 @@ type Runner struct {
 
 	Remarks []string // about the measurement, for the report
 
-	sample  []int // of the calls of each relative limit one in so many is timed
-	started int   // number of programs, for their names
+	weather weather
+	biases  map[string]int64 // nanoseconds that are subtracted from the times of a unit
+	sample  []int            // of the calls of each relative limit one in so many is timed
+	started int              // number of programs, for their names
 }
 
 // Place is where a unit begins in the source.
@@ -66,6 +68,9 @@ func (r *Runner) Remark(format string, args ...any) {
 		r.Remarks = append(r.Remarks, text)
 	}
 }
+
+// Bias returns what is subtracted from every time of a unit, in nanoseconds: what its probe adds.
+func (r *Runner) Bias(region string) int64 { return r.biases[region] }
 
 // subject is a program that is measured.
 type subject struct {

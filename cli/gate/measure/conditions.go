@@ -1,0 +1,122 @@
+package measure
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"mirador/cli/gate/request"
+	"mirador/cli/gate/verdict"
+)
+
+// conditions are what the kernel counts about a program, or about the machine, that explains why it
+// was slow. A difference of two is what happened in between. Migrations are not among them, because the
+// program is bound to one processor.
+type conditions struct {
+	wait        time.Duration // in the run queue of the processor
+	involuntary int           // switches to another thread
+	steal       time.Duration // by the hypervisor, of all processors; many do not report it
+	throttled   time.Duration // by the limit of the cgroup
+}
+
+// conditions reads the counters of the program, which must be stopped: those of a running thread lag
+// behind.
+func (p *player) conditions() (c conditions) {
+	dirs, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/[0-9]*", p.pid))
+	if err != nil {
+		return c
+	}
+	for _, dir := range dirs {
+		// A thread that has ended has no more files.
+		if text, err := os.ReadFile(filepath.Join(dir, "schedstat")); err == nil {
+			c.wait += time.Duration(number(strings.Fields(string(text)), 1))
+		}
+		if text, err := os.ReadFile(filepath.Join(dir, "status")); err == nil {
+			c.involuntary += number(fieldsOf(string(text), "nonvoluntary_ctxt_switches:"), 1)
+		}
+	}
+	if text, err := os.ReadFile("/proc/stat"); err == nil {
+		const steal, tick = 8, 10 * time.Millisecond
+		c.steal = time.Duration(number(fieldsOf(string(text), "cpu "), steal)) * tick
+	}
+	if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p.pid)); err == nil {
+		_, group, _ := strings.Cut(strings.TrimSpace(string(text)), "0::")
+		if text, err := os.ReadFile(filepath.Join("/sys/fs/cgroup", group, "cpu.stat")); err == nil {
+			c.throttled = time.Duration(number(fieldsOf(string(text), "throttled_usec "), 1)) * time.Microsecond
+		}
+	}
+	return c
+}
+
+// fieldsOf returns the fields of the line that begins with a word.
+func fieldsOf(text, word string) []string {
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, word) {
+			return strings.Fields(line)
+		}
+	}
+	return nil
+}
+
+// number returns a field as a number, 0 if it is not there.
+func number(fields []string, i int) int {
+	if i >= len(fields) {
+		return 0
+	}
+	n, _ := strconv.Atoi(fields[i])
+	return n
+}
+
+func (c conditions) since(before conditions) conditions {
+	return conditions{c.wait - before.wait, c.involuntary - before.involuntary, c.steal - before.steal, c.throttled - before.throttled}
+}
+
+// mostWait is the part of a block that its program may have waited for the processor. The rule is
+// fixed in advance, and is for averages of real times only: medians are not affected by waiting, and
+// with a busy neighbour no block would be left (doc/decisions/gate.md).
+const mostWait = 0.1
+
+// spoils reports whether a block with this share of waiting must not be used for a limit.
+func spoils(wait float64, l request.Limit) bool {
+	return l.Of.Mean && l.Metric == "WC_TIME" && wait > mostWait
+}
+
+// weather is what was observed in all blocks.
+type weather struct {
+	total   conditions
+	waits   []float64 // the part of each block
+	dropped int
+}
+
+func (w *weather) add(c conditions, took time.Duration) (wait float64) {
+	wait = float64(c.wait) / float64(took)
+	w.waits = append(w.waits, wait)
+	w.total.involuntary += c.involuntary
+	w.total.steal += c.steal
+	w.total.throttled += c.throttled
+	return wait
+}
+
+// Weather describes the conditions of a duet, "" if there was none.
+func (r *Runner) Weather() string {
+	w := &r.weather
+	if len(w.waits) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("While the programs ran they waited for the processor %.1f %% of the time in the median of the blocks, %.0f %% at most; %d involuntary switches",
+		100*verdict.Median(w.waits), 100*slices.Max(w.waits), w.total.involuntary)
+	if w.total.steal > 0 {
+		text += fmt.Sprintf("; the hypervisor took %v", w.total.steal)
+	}
+	if w.total.throttled > 0 {
+		text += fmt.Sprintf("; the cgroup's limit stopped them for %v", w.total.throttled.Round(time.Millisecond))
+	}
+	if w.dropped > 0 {
+		text += fmt.Sprintf("; %d of %d blocks were dropped because they waited more than %.0f %%", w.dropped, len(w.waits), 100*mostWait)
+	}
+	return text + "."
+}
