@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"math"
@@ -11,7 +12,6 @@ import (
 	"mirador/cli/gate/report"
 	"mirador/cli/gate/request"
 	"mirador/cli/gate/verdict"
-	"mirador/mir"
 )
 
 // Draft is a first gate file from a live program.
@@ -81,7 +81,7 @@ func (d *Draft) text(found []measure.Hot, values, system [][]measure.Value) stri
 	comment(&b, "  ", "The functions that took most time, with what they call. Delete what does not matter, and narrow the limits that do.")
 	for i, f := range found {
 		count, p50, p99 := values[3*i], values[3*i+1], values[3*i+2]
-		fmt.Fprintf(&b, "  <instrreq>\n    <codeRegion from=%s/>\n", mir.Quote(f.Region))
+		fmt.Fprintf(&b, "  <instrreq>\n    <codeRegion from=%s/>\n", attribute(f.Region))
 		d.count(&b, count)
 		for n, v := range [][]measure.Value{p50, p99} {
 			low, high := ends(v)
@@ -98,6 +98,13 @@ func (d *Draft) text(found []measure.Hot, values, system [][]measure.Value) stri
 	}
 	b.WriteString("</g:gate>\n")
 	return b.String()
+}
+
+// attribute quotes a value, such as the name of a template.
+func attribute(text string) string {
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(text)) // a builder takes all
+	return `"` + b.String() + `"`
 }
 
 // comment writes a comment, in which two hyphens must not follow each other.

@@ -51,9 +51,10 @@ const (
 // WriteSVG draws series below each other: values as points, the means of segments as lines.
 func WriteSVG(w io.Writer, all []Series, amount func(v float64, unit string) string) error {
 	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" height="%[2]d" role="img" aria-label="history of a gate">
+	height := max(len(all), 1) * chartHeight
+	fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="history of a gate">
 <style>svg { background: #fff } text { font: 12px system-ui, sans-serif; fill: #1f2328 } .name { font-weight: 600 } circle { fill: #0b62c4 } .mean { stroke: #c2410c; stroke-width: 2 } .edge { stroke: #d8dee4 }</style>
-`, chartWidth, max(len(all), 1)*chartHeight)
+`, chartWidth, height, chartWidth, height)
 	for i := range all {
 		fmt.Fprintf(out, `<g transform="translate(0,%d)">`+"\n", i*chartHeight)
 		all[i].draw(out, amount)
@@ -74,10 +75,10 @@ func (s *Series) draw(w io.Writer, amount func(v float64, unit string) string) {
 	y := func(v float64) float64 { return bottomEdge - (bottomEdge-topEdge)*(v-least)/(most-least) }
 	fmt.Fprintf(w, `<text class="name" x="%d" y="24">%s</text>`+"\n", leftEdge, escaped(s.Name))
 	for _, v := range []float64{least + margin, most - margin} {
-		fmt.Fprintf(w, `<line class="edge" x1="%d" x2="%d" y1="%.1f" y2="%[3].1f"/><text x="4" y="%.1f">%s</text>`+"\n", leftEdge, rightEdge, y(v), y(v)+4, escaped(amount(v, s.Unit)))
+		fmt.Fprintf(w, `<line class="edge" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/><text x="4" y="%.1f">%s</text>`+"\n", leftEdge, rightEdge, y(v), y(v), y(v)+4, escaped(amount(v, s.Unit)))
 	}
 	for _, seg := range s.Segments {
-		fmt.Fprintf(w, `<line class="mean" x1="%.1f" x2="%.1f" y1="%.1f" y2="%[3].1f"/>`+"\n", x(float64(seg.From)-0.4), x(float64(seg.To)-0.6), y(seg.Mean))
+		fmt.Fprintf(w, `<line class="mean" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`+"\n", x(float64(seg.From)-0.4), x(float64(seg.To)-0.6), y(seg.Mean), y(seg.Mean))
 	}
 	for i, p := range s.Points {
 		fmt.Fprintf(w, `<circle cx="%.1f" cy="%.1f" r="3"><title>%s</title></circle>`+"\n", x(float64(i)), y(p.Value),

@@ -9,7 +9,7 @@ import (
 	"mirador/cli/gate/verdict"
 )
 
-// The elements of a JUnit document, as pytest's schema junit-10.xsd has them.
+// The elements of a JUnit document, as the schema of pytest has them.
 type (
 	junitSuites struct {
 		XMLName xml.Name   `xml:"testsuites"`

@@ -58,8 +58,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestJUnit reads the document with another reader, and checks that it has no attribute that the schema
-// junit-10.xsd does not have.
+// TestJUnit reads the document with another reader, and checks that it has no attribute that the schema of
+// pytest does not have.
 func TestJUnit(t *testing.T) {
 	text := written(t, func(r *Report, w *bytes.Buffer) error { return r.WriteJUnit(w) })
 	suites, err := junit.Ingest([]byte(text))
