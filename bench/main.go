@@ -17,6 +17,7 @@
 //	shares    which functions of real programs can be counted in their code (package shares)
 //	truth     the reported mean durations, compared with the true ones
 //	syscalls  what counting adds to a system call
+//	gate      how often gates are wrong, and what they find (package gate; with -only gate, because it takes long)
 //	plots     the cost of a probe by the numbers of probes, threads and hits (with -plots only)
 //
 // For the gateway, POST /mir with a VALUE request of 1 KiB goes through the whole
@@ -43,6 +44,7 @@ import (
 	"strings"
 	"time"
 
+	"mirador/bench/gate"
 	"mirador/bench/hold"
 	"mirador/bench/plot"
 	"mirador/bench/probe"
@@ -74,6 +76,10 @@ func main() {
 	flag.IntVar(&o.hold.Rounds, "hold-rounds", 15, "rounds of each way to hold a thread")
 	flag.IntVar(&o.hold.Scale, "hold-scale", 1, "divisor of the numbers of hits")
 	flag.IntVar(&o.probeRounds, "probe-rounds", 15, "rounds of each way to probe")
+	flag.IntVar(&o.gate.Runs, "gate-runs", 1, "real gates of each case of the section gate")
+	flag.IntVar(&o.gate.Gates, "gates", 1000, "simulated gates of each case")
+	flag.Uint64Var(&o.gate.Seed, "gate-seed", 1, "seed of the simulation")
+	flag.StringVar(&o.gate.Source, "gate-source", "cli/testdata/gate/work.c", "the program that gates judge")
 	flag.Parse()
 	if o.only != "" && !slices.Contains(sectionNames, o.only) {
 		fail(fmt.Errorf("there is nothing called %q to measure", o.only))
@@ -101,13 +107,17 @@ type options struct {
 	least                    float64
 	hold                     hold.Options
 	probeRounds              int
+	gate                     gate.Options
 	progress                 *report.Progress
 }
 
-var sectionNames = []string{"gateway", "hold", "probe", "peers", "records", "many", "documents", "clients", "deliveries", "executions", "first", "values", "shares", "truth", "syscalls", "plots"}
+var sectionNames = []string{"gateway", "hold", "probe", "peers", "records", "many", "documents", "clients", "deliveries", "executions", "first", "values", "shares", "truth", "syscalls", "gate", "plots"}
 
 // wants reports whether to measure a section.
 func (o options) wants(section string) bool {
+	if section == "gate" {
+		return o.only == section
+	}
 	if section == "plots" {
 		return o.plots != "" && (o.only == "" || o.only == section)
 	}
@@ -160,6 +170,10 @@ func measureAll(ctx context.Context, o options) error {
 	}
 	if o.wants("shares") && ctx.Err() == nil {
 		show(shares.Run(ctx, shares.Options{Mirador: o.mirador, Warden: []string{"/proc/self/exe", hold.WardenCommand}, Progress: o.progress}))
+	}
+	if o.wants("gate") && ctx.Err() == nil {
+		o.gate.Mirador, o.gate.Progress = o.mirador, o.progress
+		show(gate.Run(ctx, o.gate))
 	}
 	if ctx.Err() == nil {
 		errs = append(errs, measureProbes(ctx, o, &all, show))
