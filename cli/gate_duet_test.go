@@ -70,6 +70,9 @@ func TestGateDuet(t *testing.T) {
 	if r := rep.Results[0]; *r.Change < 3 || *r.Low < 1 || r.Samples < 9 || *r.Head < 3**r.Base || filepath.Base(r.File) != "work.c" {
 		t.Errorf("%+v", r)
 	}
+	if reason := rep.Results[0].Reason; !strings.Contains(reason, "in its own code") && !strings.Contains(reason, "In each call of head") {
+		t.Errorf("the failure is not explained: %s", reason)
+	}
 	if most != 3 || !seen["T (stopped)"] || !seen["R (running)"] {
 		t.Errorf("there were %d programs at most, in the states %v", most, seen)
 	}

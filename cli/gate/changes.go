@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"mirador/cli/gate/measure"
 	"mirador/cli/gate/report"
@@ -50,6 +51,9 @@ func (g *Gate) judgeChanges(ctx context.Context, rep *report.Report, limits []re
 				return err
 			}
 		}
+		if r.Outcome == verdict.Failed {
+			g.explain(ctx, &r)
+		}
 		g.remarkBias(&r)
 		rep.Results = append(rep.Results, r)
 	}
@@ -57,6 +61,20 @@ func (g *Gate) judgeChanges(ctx context.Context, rep *report.Report, limits []re
 		g.Runner.Remark("%s", text)
 	}
 	return nil
+}
+
+// explain adds to the reason of a failure what head does more in each call. A failure that cannot be
+// explained is still one.
+func (g *Gate) explain(ctx context.Context, r *report.Result) {
+	reasons, err := g.Runner.Explain(ctx, g.Base, g.Head, r.Region)
+	switch {
+	case err != nil:
+		g.Runner.Remark("The failure of %s could not be explained: %v", r.Region, err)
+	case len(reasons) > 0:
+		r.Reason += ". In each call of head: " + strings.Join(reasons, "; ")
+	default:
+		r.Reason += ". It calls the same functions, which take the same time, so the time is spent in its own code"
+	}
 }
 
 // remarkBias says so if the probe adds more than a twentieth to the calls.

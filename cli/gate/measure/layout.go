@@ -74,9 +74,15 @@ func (d *dump) add(u sir.Region) {
 		return
 	}
 	d.seen[u.Entry] = true
+	for _, other := range d.one(u) {
+		d.add(other)
+	}
+}
+
+// one writes a function, and returns those that it calls.
+func (d *dump) one(u sir.Region) (called []sir.Region) {
 	bytes := d.bytes(u)
 	fmt.Fprintf(&d.text, "%s %d:", u.Symbol, len(bytes))
-	var called []sir.Region
 	for at := 0; at < len(bytes); {
 		i, err := x86asm.Decode(bytes[at:], 64)
 		if err != nil || i.Len == 0 {
@@ -104,9 +110,7 @@ func (d *dump) add(u sir.Region) {
 		}
 	}
 	d.text.WriteByte('\n')
-	for _, other := range called {
-		d.add(other)
-	}
+	return called
 }
 
 // at returns the function that contains an address.
