@@ -22,6 +22,9 @@ func TestCompare(t *testing.T) {
 	if got := compare(from, to); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
+	if !sameCalls(from, from) || sameCalls(from, to) || sameCalls(to, from) {
+		t.Error("wrong comparison of calls")
+	}
 	if got := compare(from, from); len(got) > 0 {
 		t.Errorf("equal programs: %q", got)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"debug/elf"
 	"fmt"
+	"math"
 	"strings"
 
 	"golang.org/x/arch/x86/x86asm"
@@ -15,8 +16,8 @@ import (
 const Line = 64
 
 // Moved reports whether a unit of both programs has the same instructions, also in the functions
-// that it calls, at addresses that differ within a cache line. Then a difference of times comes
-// from the addresses, not from the source.
+// that it calls, at addresses that differ within a cache line, and calls these functions equally often.
+// Then a difference of times comes from the addresses, not from the source.
 func (r *Runner) Moved(ctx context.Context, base, head Side, region string) (bool, error) {
 	var texts [2]string
 	var entries [2]uint64
@@ -32,7 +33,29 @@ func (r *Runner) Moved(ctx context.Context, base, head Side, region string) (boo
 			return false, err
 		}
 	}
-	return texts[0] == texts[1] && entries[0]%Line != entries[1]%Line, nil
+	if texts[0] != texts[1] || entries[0]%Line == entries[1]%Line {
+		return false, nil
+	}
+	from, err := r.profile(ctx, base, region)
+	if err != nil {
+		return false, err
+	}
+	to, err := r.profile(ctx, head, region)
+	return err == nil && sameCalls(from, to), err
+}
+
+// sameCalls reports whether a unit calls the same functions equally often in both programs. The same
+// code does not if it gets other data.
+func sameCalls(from, to *profile) bool {
+	const most = 0.01 // a call may be under way when the program is stopped
+	for _, calls := range []map[string]float64{from.calls, to.calls} {
+		for name := range calls {
+			if a, b := from.calls[name], to.calls[name]; math.Abs(a-b) > most*max(a, b) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // code returns the instructions of a unit without addresses, and its address in the file.
