@@ -92,7 +92,7 @@ func markedLoops(t *testing.T, source string, counts map[int]int) (loops []*mark
 func hits(t *testing.T, program string, addrs []uint64) map[uint64]int {
 	t.Helper()
 	var script strings.Builder
-	script.WriteString("set breakpoint pending off\nset confirm off\n")
+	script.WriteString("set breakpoint pending off\nset confirm off\nhandle SIGURG nostop noprint pass\n")
 	for i, a := range addrs {
 		fmt.Fprintf(&script, "break *%#x\nignore %d 100000000\n", a, i+1)
 	}

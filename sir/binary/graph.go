@@ -390,3 +390,30 @@ func (g *graph) code(b int) []instruction {
 	}
 	return g.insts[i:n]
 }
+
+// returning returns for each block whether the function may return from there, and true for all
+// blocks of a function that never returns.
+func (g *graph) returning() []bool {
+	returns := make([]bool, len(g.Blocks))
+	var todo []int
+	for b := range g.Blocks {
+		code := g.code(b)
+		switch last := &code[len(code)-1]; {
+		case len(g.Blocks[b].Succ) > 0:
+		case last.Op == x86asm.RET, last.Op == x86asm.JMP:
+			todo = append(todo, b)
+		}
+	}
+	if len(todo) == 0 {
+		return slices.Repeat([]bool{true}, len(g.Blocks))
+	}
+	for len(todo) > 0 {
+		b := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if !returns[b] {
+			returns[b] = true
+			todo = append(todo, g.Blocks[b].Pred...)
+		}
+	}
+	return returns
+}

@@ -229,6 +229,27 @@ func (t *lineTable) positions(ctx context.Context, insts []instruction) (map[uin
 	return found, ctx.Err()
 }
 
+// producer returns the compiler of the code at an address, "" if it is not known.
+func (t *lineTable) producer(ctx context.Context, addr uint64) string {
+	if t.data == nil {
+		return ""
+	}
+	d, _ := t.data.get(ctx)
+	if d == nil {
+		return ""
+	}
+	i := sort.Search(len(d.spans), func(i int) bool { return d.spans[i].low > addr })
+	if i == 0 || addr >= d.spans[i-1].high {
+		return ""
+	}
+	e, err := d.dwarf.Entry(ctx, d.units[d.spans[i-1].unit].First)
+	if err != nil {
+		return ""
+	}
+	producer, _ := e.Val(dwarf.AttrProducer).(string)
+	return producer
+}
+
 // row returns the row of the line table that applies to an address, with its line program; nil
 // if there is none. t.mu is locked.
 func (t *lineTable) row(ctx context.Context, d *lineData, addr uint64) (*safedwarf.Lines, safedwarf.Row) {

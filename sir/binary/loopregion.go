@@ -124,21 +124,24 @@ func (l *loopRegion) isTest(b int, control position) bool {
 	return true
 }
 
-// leaves reports whether a block ends with a branch that may leave the loop.
+// leaves reports whether a block ends with a branch that may leave the loop. A check whose failure
+// ends the program, such as that of an index, does not count.
 func (l *loopRegion) leaves(b int) bool {
 	succ := l.Blocks[b].Succ
-	return len(succ) == 2 && slices.ContainsFunc(succ, func(s int) bool { return !l.Holds(s) })
+	return len(succ) == 2 && slices.ContainsFunc(succ, func(s int) bool { return !l.Holds(s) && l.returns[s] })
 }
 
 // restarts reports whether an edge back to the head is an unconditional jump backwards, or without
-// lines a branch. Compilers make the first for a loop without a test of its own (while (1)), and none
-// for one with a test at the beginning: they put the test behind the body.
+// lines a branch. gcc and Go make the first for a loop without a test of its own (while (1)), and none
+// for one with a test at the beginning: they put the test behind the body. LLVM makes such a jump for
+// both; only that of a loop with a test has the line of the test.
 func (l *loopRegion) restarts(e flow.Edge) bool {
 	b := &l.Blocks[e.From]
 	code := l.code(e.From)
 	last := &code[len(code)-1]
 	if last.Op == x86asm.JMP {
-		return l.Blocks[e.To].Start < b.End
+		same := l.at[last.addr].line > 0 && l.at[last.addr].line == l.at[l.Blocks[e.To].Last].line
+		return l.Blocks[e.To].Start < b.End && !(l.llvm && same)
 	}
 	return len(b.Succ) > 1 && l.at[last.addr].line == 0
 }

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -54,7 +55,8 @@ func (im *Image) inside(ctx context.Context, f symbol, unit *sir.Region) ([]sir.
 	if err != nil {
 		return nil, &CodeError{unit.Name, unit.Entry, err.Error()}
 	}
-	t.depth = g.stackDepths()
+	t.depth, t.returns = g.stackDepths(), g.returning()
+	t.llvm = strings.Contains(im.lines.producer(ctx, f.addr), "LLVM")
 	return t.regions(unit.ID), nil
 }
 
@@ -86,10 +88,12 @@ func (c *innerCache) enter(entry uint64, regions []sir.Region) {
 // tree makes the regions of one function.
 type tree struct {
 	*graph
-	at    map[uint64]position // of instructions
-	loops []flow.Loop
-	dom   []int
-	depth map[uint64]int // of the stack, before instructions
+	at      map[uint64]position // of instructions
+	loops   []flow.Loop
+	dom     []int
+	depth   map[uint64]int // of the stack, before instructions
+	returns []bool         // of blocks: whether the function may return from there
+	llvm    bool           // LLVM compiled the function
 }
 
 // position is a place in the source. Its line is 0 if it is not known.
@@ -114,7 +118,7 @@ func (t *tree) regions(id string) []sir.Region {
 	innermost := t.innermost()
 	for b := range t.Blocks {
 		for _, inst := range t.code(b) {
-			if inst.callee != "" {
+			if inst.callee != "" && !slices.Contains(growing, inst.callee) {
 				at := slot(innermost[b])
 				*at = append(*at, t.call(b, &inst))
 			}
