@@ -3,9 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"math"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -200,6 +203,25 @@ func (b *backend) Programs(ctx context.Context, name string) ([]string, error) {
 		return nil, err
 	}
 	return b.runtime.Files(ctx, pids)
+}
+
+// Loaded returns the files that one process of the application has loaded.
+func (b *backend) Loaded(ctx context.Context, name, process string) ([]string, error) {
+	a, err := b.registry.App(name)
+	if err != nil {
+		return nil, err
+	}
+	var living []string
+	for _, p := range a.Processes() {
+		switch {
+		case p.Gone:
+		case process == string(p.Token) || process == strconv.Itoa(p.PID):
+			return b.runtime.Files(ctx, []int{p.PID})
+		default:
+			living = append(living, fmt.Sprintf("%s (pid %d)", p.Token, p.PID))
+		}
+	}
+	return nil, fmt.Errorf("application %s has no process %s: it has %s", name, process, strings.Join(living, ", "))
 }
 
 func (b *backend) Structure(ctx context.Context, name string, files []string, configured func(file string) bool) (*sir.Structure, string, error) {

@@ -256,10 +256,14 @@ func TestResources(t *testing.T) {
 	// The answer has all errors, with their positions.
 	expect(t, serveAs(t, s, root, "POST", "/mir", "<sirreq>\n<resource in='http://a/b.c'/><resource in='file:///bin/one' out='file:///c'/></sirreq>"), 403,
 		"<error>line 2, column 1: cannot open the resource http://a/b.c", "<error>line 2, column 30: cannot write file:///c")
+	expect(t, serveAs(t, s, root, "POST", "/mir", "<sirreq><resource in='file://"+dir+"/damaged'/>\n<resource in='process:p_1'/>\n<resource in='process:7'/></sirreq>"), 422,
+		"column 9: the resource file://"+dir+"/damaged: not a program", "line 3, column 1: cannot open the resource process:7: application mmul has no process 7")
 	for resource, want := range map[string]struct {
 		status int
 		words  string
 	}{
+		`in="process:p_1"`:                           {200, "one:f"},
+		`in="process:p_2"`:                           {404, "no process p_2"},
 		`in="file:///bin/one"`:                       {200, "one:f"},
 		`in="file://localhost/bin/one"`:              {200, "one:f"},
 		`in="file://` + dir + `/x"`:                  {200, dir + "/x"},

@@ -48,6 +48,8 @@ type Backend interface {
 
 	// Programs lists the executables and libraries of the application's processes.
 	Programs(ctx context.Context, app string) ([]string, error)
+	// Loaded lists those of one process, which its token or its pid names.
+	Loaded(ctx context.Context, app, process string) ([]string, error)
 	// Structure returns the structure of the application's programs: of those in files, of
 	// all if files is empty. It reads other files only if they are configured. tag changes
 	// with the structure.

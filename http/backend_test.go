@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -108,9 +109,19 @@ func (s *scripted) Explain(context.Context, string, mir.Document) (mir.Document,
 
 func (s *scripted) Programs(context.Context, string) ([]string, error) { return s.programs, nil }
 
+func (s *scripted) Loaded(_ context.Context, app, process string) ([]string, error) {
+	if process != "p_1" {
+		return nil, fmt.Errorf("application %s has no process %s", app, process)
+	}
+	return s.programs, nil
+}
+
 func (s *scripted) Structure(_ context.Context, _ string, files []string, _ func(string) bool) (*sir.Structure, string, error) {
 	structure := &sir.Structure{}
 	for _, f := range append(files, "/bin/one") {
+		if strings.HasSuffix(f, "damaged") {
+			return nil, "", translate.Errorf(translate.CannotBeDone, mir.Position{}, "not a program")
+		}
 		structure.Programs = append(structure.Programs, sir.Program{Path: f, Regions: []sir.Region{{ID: "one:f", Name: "f", Kind: "function"}}})
 	}
 	return structure, "tag1", nil

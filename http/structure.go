@@ -2,7 +2,9 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -98,45 +100,69 @@ func (part *partOfStructure) of(s *sir.Structure) *sir.Structure {
 	return s
 }
 
-// answerStructure answers a sirreq (MIR 2).
+// answerStructure answers a sirreq (MIR 2). It reports the errors of all resources at once.
 func (h *documentHandlers) answerStructure(x *exchange, app string, req *mir.SIRRequest) error {
-	files := make([]string, len(req.Resources))
-	programs, err := h.backend.Programs(x.r.Context(), app)
+	ctx := x.r.Context()
+	loaded, err := h.backend.Programs(ctx, app)
 	if err != nil {
 		return err
 	}
 	var refused translate.Errors
-	for i, resource := range req.Resources {
-		path, err := h.resourcePath(resource, programs)
-		if err != nil {
-			refused = append(refused, err)
+	whole, tags := &sir.Structure{}, sha256.New()
+	for _, r := range req.Resources {
+		files, wrong := h.filesOf(ctx, app, r, loaded)
+		if wrong != nil {
+			refused = append(refused, wrong)
+			continue
 		}
-		files[i] = path
+		part, tag, err := h.backend.Structure(ctx, app, files, h.configured)
+		if wrong := (*translate.Error)(nil); errors.As(err, &wrong) {
+			refused = append(refused, translate.Errorf(wrong.Kind, r.Pos, "the resource %s: %s", r.In, wrong.Msg))
+			continue
+		} else if err != nil {
+			return err
+		}
+		fmt.Fprintln(tags, tag)
+		for _, p := range part.Programs {
+			if !slices.ContainsFunc(whole.Programs, func(q sir.Program) bool { return q.Path == p.Path }) {
+				whole.Programs = append(whole.Programs, p)
+			}
+		}
 	}
 	if len(refused) > 0 {
 		return refused
 	}
-	structure, tag, err := h.backend.Structure(x.r.Context(), app, files, h.configured)
-	if err != nil {
-		return err
-	}
-	return sendStructure(x, structure, tag)
+	return sendStructure(x, whole, fmt.Sprintf("%x", tags.Sum(nil)[:16]))
 }
 
-// resourcePath returns the file that a resource names, if it may be read: a program or library
-// of the application, or a file in a directory of the configuration.
-func (h *documentHandlers) resourcePath(r mir.Resource, programs []string) (string, *translate.Error) {
+// filesOf returns the files that a resource names: file:///PATH one, process:ID all that a process of
+// the application has loaded.
+func (h *documentHandlers) filesOf(ctx context.Context, app string, r mir.Resource, loaded []string) ([]string, *translate.Error) {
 	if r.Out != "" {
-		return "", translate.Errorf(translate.CannotBeDone, r.Pos,
+		return nil, translate.Errorf(translate.CannotBeDone, r.Pos,
 			"cannot write %s: this gateway instruments running processes and writes no programs back; leave out the attribute out", r.Out)
 	}
 	u, err := url.Parse(r.In)
 	if err != nil {
-		return "", translate.Errorf(translate.Invalid, r.Pos, "cannot read the resource %q: %v", r.In, err)
+		return nil, translate.Errorf(translate.Invalid, r.Pos, "cannot read the resource %q: %v", r.In, err)
 	}
+	if u.Scheme == "process" {
+		files, err := h.backend.Loaded(ctx, app, u.Opaque)
+		if err != nil {
+			return nil, translate.Errorf(translate.NotFound, r.Pos, "cannot open the resource %s: %v", r.In, err)
+		}
+		return files, nil
+	}
+	path, wrong := h.resourcePath(r, u, loaded)
+	return []string{path}, wrong
+}
+
+// resourcePath returns the file of a resource, if it may be read: a program or library of the
+// application, or a file in a directory of the configuration.
+func (h *documentHandlers) resourcePath(r mir.Resource, u *url.URL, programs []string) (string, *translate.Error) {
 	if u.Scheme != "file" || (u.Host != "" && u.Host != "localhost") {
 		return "", translate.Errorf(translate.Forbidden, r.Pos,
-			"cannot open the resource %s: the configuration allows file:///PATH only, on this machine", r.In)
+			"cannot open the resource %s: the configuration allows file:///PATH, on this machine, and process:ID only", r.In)
 	}
 	path := u.Path
 	if resolved, err := h.resolveLinks(path); err == nil {
