@@ -37,6 +37,7 @@ type (
 		Kind        Kind   `xml:"type,attr"`
 		Callee      string `xml:"callee,attr"`
 		Irreducible bool   `xml:"irreducible,attr"`
+		SharedExits bool   `xml:"sharedExits,attr"`
 		Uncounted   string `xml:"uncounted,attr"`
 		Untimed     string `xml:"untimed,attr"`
 		Position    struct {
@@ -101,7 +102,7 @@ func decodeCode(list []xmlCode) (regions []Region) {
 		p := &x.Position
 		c := &Code{
 			Column: p.Column, EndLine: p.EndLine, Callee: x.Callee, Irreducible: x.Irreducible, Enter: decodeEdges(x.Enter), Leave: decodeEdges(x.Leave),
-			Uncounted: x.Uncounted, Untimed: x.Untimed,
+			Uncounted: x.Uncounted, Untimed: x.Untimed, SharedExits: x.SharedExits,
 		}
 		r := Region{ID: x.ID, Name: x.ID[strings.LastIndexByte(x.ID, '/')+1:], Kind: x.Kind, File: p.File, Line: p.Line, Code: c, Regions: decodeCode(x.Code)}
 		for i, part := range x.Ranges {

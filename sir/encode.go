@@ -67,6 +67,9 @@ func encodeCode(e *etree.Element, r *Region) {
 	if c.Irreducible {
 		e.CreateAttr("irreducible", "true")
 	}
+	if c.SharedExits {
+		e.CreateAttr("sharedExits", "true")
+	}
 	optional(e, "uncounted", c.Uncounted)
 	optional(e, "untimed", c.Untimed)
 	if r.File != "" && r.Line > 0 {

@@ -63,6 +63,8 @@ type Code struct {
 	// there are none, "" if there are.
 	Entries, Exits     []uint64
 	Uncounted, Untimed string
+	// SharedExits: other code reaches the exits too, while no execution is in the region.
+	SharedExits bool
 }
 
 // Range is code from an address to the one before another.

@@ -91,9 +91,9 @@ type tree struct {
 	at      map[uint64]position // of instructions
 	loops   []flow.Loop
 	dom     []int
-	depth   map[uint64]int // of the stack, before instructions
-	returns []bool         // of blocks: whether the function may return from there
-	llvm    bool           // LLVM compiled the function
+	depth   map[uint64]stackAt // before instructions
+	returns []bool             // of blocks: whether the function may return from there
+	llvm    bool               // LLVM compiled the function
 }
 
 // position is a place in the source. Its line is 0 if it is not known.
@@ -228,14 +228,25 @@ func (t *tree) edges(edges []flow.Edge) (list []sir.Edge) {
 	return list
 }
 
-// measure finds the addresses that count and time a region.
-func (t *tree) measure(c *sir.Code, enter, leave []flow.Edge) {
+// measure finds the addresses that count and time a region, whose blocks holds reports.
+//
+// An exit must be passed at each end of an execution, and at no other time while control is in the
+// region: stopping a timer that does not run has no effect. So an exit that only the outcome of a branch
+// distinguishes is the instruction behind the branch, outside of the region.
+func (t *tree) measure(c *sir.Code, enter, leave []flow.Edge, holds func(block int) bool) {
 	var err error
 	if c.Entries, err = t.Places(enter); err != nil {
 		c.Entries, c.Uncounted, c.Untimed = nil, err.Error(), err.Error()
 		return
 	}
-	c.Exits, err = t.Places(leave)
+	if c.Exits, err = t.Places(leave); err != nil && !slices.ContainsFunc(leave, func(e flow.Edge) bool { return holds(e.To) }) {
+		c.SharedExits, err = true, nil
+		for _, e := range leave {
+			c.Exits = append(c.Exits, t.Blocks[e.To].Start)
+		}
+		slices.Sort(c.Exits)
+		c.Exits = slices.Compact(c.Exits)
+	}
 	switch {
 	case err != nil:
 	case len(c.Exits) == 0:
@@ -246,7 +257,7 @@ func (t *tree) measure(c *sir.Code, enter, leave []flow.Edge) {
 		err = t.balanced(append(slices.Clone(c.Entries), c.Exits...))
 	}
 	if err != nil {
-		c.Exits, c.Untimed = nil, err.Error()
+		c.Exits, c.Untimed, c.SharedExits = nil, err.Error(), false
 	}
 }
 

@@ -4,34 +4,41 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// stackDepths returns how much lower the stack pointer is before each instruction than at the
-// function's entry. It has no value where the depth is not known, or depends on the way there.
-func (g *graph) stackDepths() map[uint64]int {
-	known := map[uint64]int{}
+// stackAt is a value of the stack pointer: so much lower than what an instruction set it to, or than
+// at the function's entry if there is no such instruction.
+type stackAt struct {
+	set   uint64
+	depth int
+}
+
+// stackDepths returns the value of the stack pointer before each instruction. There is none where it
+// depends on the way there.
+func (g *graph) stackDepths() map[uint64]stackAt {
+	known := map[uint64]stackAt{}
 	unclear := map[int]bool{} // blocks
-	begin := map[int]int{0: 0}
+	begin := map[int]stackAt{0: {}}
 	for todo := []int{0}; len(todo) > 0; {
 		b := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		depth, ok := begin[b], !unclear[b]
+		at, ok := begin[b], !unclear[b]
 		for _, inst := range g.code(b) {
-			if !ok {
-				delete(known, inst.addr)
-				continue
+			if delete(known, inst.addr); ok {
+				known[inst.addr] = at
 			}
-			known[inst.addr] = depth
 			change, fixed := stackChange(inst.Inst)
-			depth, ok = depth+change, fixed
+			if at.depth += change; !fixed {
+				at, ok = stackAt{set: inst.addr}, true
+			}
 		}
 		for _, s := range g.Blocks[b].Succ {
 			before, seen := begin[s]
 			switch {
 			case unclear[s]:
-			case !ok || seen && before != depth:
+			case !ok || seen && before != at:
 				unclear[s] = true
 				todo = append(todo, s)
 			case !seen:
-				begin[s] = depth
+				begin[s] = at
 				todo = append(todo, s)
 			}
 		}

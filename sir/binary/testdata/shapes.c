@@ -140,3 +140,27 @@ int main(int argc, char **argv)
 		never_ends();
 	return 0;
 }
+
+/* The prologue aligns the stack pointer. */
+KEPT int returns_aligned(int n)
+{
+	_Alignas(64) volatile char wide[64];
+	int k = 0;
+	for (int i = 0; i < n; i++) {
+		wide[i % 64] = (char)i;
+		k += wide[(i + 1) % 64] + returns_1(i);
+	}
+	return k;
+}
+
+/* The array moves the stack pointer in each iteration, and never back. */
+KEPT int returns_arrays(int n)
+{
+	int k = 0;
+	for (int i = 0; i < n; i++) {
+		volatile char *some = __builtin_alloca((size_t)i + 16);
+		some[i] = 1;
+		k += returns_1(some[i]);
+	}
+	return k;
+}
