@@ -68,3 +68,14 @@ func regionsOf(regions []sir.Region) string {
 	}
 	return fmt.Sprintf("; it has %s", strings.Join(names, ", "))
 }
+
+// sharedExits refuses a region that ends where other code passes too, unless only the executions that
+// began at its entries end there.
+func (p *Plan) sharedExits(c *mir.CodeRegion, t *Targets) *Error {
+	name := cmp.Or(c.To, c.From)
+	copies, err := findNamed(name, c.Pos, t)
+	if err != nil || copies[0].Code == nil || !copies[0].Code.SharedExits || c.From == name && !p.Traced {
+		return nil
+	}
+	return Errorf(CannotBeDone, c.Pos, "other code reaches the instructions where %s ends, so its ends cannot be told apart; measure the region as a whole with COUNT or a time, or one around it", name)
+}

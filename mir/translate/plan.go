@@ -176,6 +176,9 @@ func (p *Plan) locate(c *mir.CodeRegion, t *Targets) Errors {
 	if len(errs) > 0 {
 		return errs
 	}
+	if wrong := p.sharedExits(c, t); wrong != nil {
+		return Errors{wrong}
+	}
 	within := p.processTokens()
 	if p.Gains.group != nil { // any thread may execute the region
 		within = nil

@@ -80,3 +80,31 @@ func TestFindInside(t *testing.T) {
 		}
 	}
 }
+
+// TestSharedExits refuses what would take each passing of an exit for an end of the region.
+func TestSharedExits(t *testing.T) {
+	program := &sir.Program{Regions: []sir.Region{{ID: "a:f", Name: "f", Kind: sir.Function}}}
+	module := Module{Program: program, Index: func() *sir.Index { return sir.NewIndex(program) }}
+	targets := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{module}}}}
+	targets.Inside = func(*Module, *sir.Region) ([]sir.Region, error) {
+		return []sir.Region{{ID: "a:f/loop1", Code: &sir.Code{SharedExits: true}}, {ID: "a:f/loop2", Code: &sir.Code{}}}, nil
+	}
+	for _, c := range []struct {
+		region          mir.CodeRegion
+		traced, refused bool
+	}{
+		{mir.CodeRegion{From: "a:f/loop1"}, false, false},
+		{mir.CodeRegion{From: "a:f/loop1", To: "a:f/loop1"}, false, false},
+		{mir.CodeRegion{From: "a:f/loop1"}, true, true},
+		{mir.CodeRegion{To: "a:f/loop1"}, false, true},
+		{mir.CodeRegion{From: "a:f", To: "a:f/loop1"}, false, true},
+		{mir.CodeRegion{From: "a:f/loop1", To: "a:f"}, false, false},
+		{mir.CodeRegion{To: "a:f/loop2"}, true, false},
+		{mir.CodeRegion{From: "a:f"}, true, false},
+	} {
+		p := &Plan{Traced: c.traced}
+		if wrong := p.sharedExits(&c.region, targets); (wrong != nil) != c.refused {
+			t.Errorf("%+v, traced %v: %v", c.region, c.traced, wrong)
+		}
+	}
+}
