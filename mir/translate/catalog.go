@@ -21,6 +21,8 @@ type Metric struct {
 	Doc      string           `json:"what" xml:"what"`                     // what it measures
 	Measured string           `json:"how" xml:"how"`                       // how it is measured
 	Cost     string           `json:"cost,omitempty" xml:"cost,omitempty"` // placement and rough figure
+	// Aggregate says what aggregates are over: the same for all metrics (doc/mir-semantics.md).
+	Aggregate string `json:"aggregates,omitempty" xml:"aggregates,omitempty"`
 	// Unavailable is the reason why it cannot be measured, here or at all; "" if it can.
 	Unavailable string `json:"unavailable,omitempty" xml:"unavailable,omitempty"`
 
@@ -84,8 +86,30 @@ func inSpace(space string, list []Metric) []Metric {
 		m := &list[i]
 		own := m.source == fromCounter || m.times()
 		m.Space, m.Cost, m.Alone, m.Region = space, m.cost(), !own, own || m.gains()
+		m.Aggregate = m.aggregates()
 	}
 	return list
+}
+
+// aggregates returns what an aggregate of the metric is over (MIR 4): one rule for all metrics.
+func (m Metric) aggregates() string {
+	if m.Unavailable != "" {
+		return ""
+	}
+	var cases []string
+	switch {
+	case m.source == fromCounter:
+		cases = append(cases, "on a region 1 for each execution")
+	case m.level != "":
+		cases = append(cases, "on a region those at the beginnings and ends of executions")
+	case m.Region:
+		cases = append(cases, "on a region that of each execution")
+	}
+	cases = append(cases, "with an interval or a duration those at these times")
+	if m.Alone {
+		cases = append(cases, "otherwise those that requests have asked for")
+	}
+	return "over all values measured since the probe was activated or reset, of all its entities: " + strings.Join(cases, ", ")
 }
 
 // metric finds a row by its name, which may begin with a name space and end with the name of a

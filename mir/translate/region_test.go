@@ -52,6 +52,16 @@ func TestFindUnitByName(t *testing.T) {
 	}
 }
 
+// TestCatalogSaysAggregates checks that each metric that can be measured says what its aggregates are over.
+func TestCatalogSaysAggregates(t *testing.T) {
+	for _, m := range Catalog() {
+		onRegion := strings.Contains(m.Aggregate, "on a region")
+		if (m.Aggregate == "") != (m.Unavailable != "") || onRegion != m.Region && m.Unavailable == "" {
+			t.Errorf("%s: %q", m.Name, m.Aggregate)
+		}
+	}
+}
+
 // TestFindInside finds regions inside functions by their ids, and says which regions there are.
 func TestFindInside(t *testing.T) {
 	program := &sir.Program{Regions: []sir.Region{{ID: "web:net/http.Get", Name: "net/http.Get", Kind: sir.Function}, {ID: "web:bad", Name: "bad", Kind: sir.Function}}}
