@@ -2,9 +2,7 @@ package cli
 
 import (
 	"strings"
-	"sync"
 
-	"mirador/cli/doctor"
 	gateway "mirador/http"
 	"mirador/mir/translate"
 	"mirador/omis/node"
@@ -22,9 +20,9 @@ func (b *backend) Catalog() []gateway.Metric {
 // lacks returns the reason why this machine cannot measure a metric, "" if it can.
 func (b *backend) lacks(m translate.Metric) string {
 	switch {
-	case m.Space == translate.PAPI:
-		if err := hardwareCounters(); err != nil {
-			return "here the kernel answers: " + err.Error()
+	case m.Event() != "":
+		if err := b.monitor.Linux.Capabilities().Meters.CheckMeter(m.Event()); err != nil {
+			return err.Error()
 		}
 	case m.OnScheduling():
 		if err := b.monitor.Linux.LacksForEvent(node.EventBlocked); err != nil {
@@ -33,9 +31,6 @@ func (b *backend) lacks(m translate.Metric) string {
 	}
 	return ""
 }
-
-// hardwareCounters tries once: the machine does not change.
-var hardwareCounters = sync.OnceValue(doctor.HardwareCounters)
 
 // matching returns the metrics whose name, meaning or measurement contains a word.
 func matching(rows []gateway.Metric, word string) (found []gateway.Metric) {

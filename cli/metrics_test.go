@@ -1,15 +1,21 @@
 package cli
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"mirador/mir/translate"
+	"mirador/omis/host/perf"
 	"mirador/omis/linux/subject"
 )
 
@@ -136,6 +142,79 @@ func TestMetricsPage(t *testing.T) {
 	}
 }
 
+// TestMetricsOfPerf compares what the kernel's performance counters count, also in a thread that
+// begins later, with perf stat.
+func TestMetricsOfPerf(t *testing.T) {
+	a := startActivity(t)
+	const events = "page-faults,cpu-migrations,alignment-faults,emulation-faults"
+	perf := startPerf(t, a.p.PID, events)
+	a.measure("linux:PAGE_FAULTS", "linux:CPU_MIGRATIONS", "linux:ALIGNMENT_FAULTS", "linux:EMULATION_FAULTS")
+	a.do("events", 300)
+	got := a.values(t, "activity", "probe-1", 4)
+	for i, want := range perf() {
+		a.between(strings.Split(events, ",")[i], got[i], max(want-5, 0), want)
+	}
+	a.between("page faults", got[0], 600, 700) // 300 in each of two threads
+	a.control(t, "DEACTIVATE")
+	a.do("events", 10)
+	if idle := a.values(t, "activity", "probe-1", 4); !slices.Equal(idle, got) {
+		t.Errorf("%v, and after DEACTIVATE %v", got, idle)
+	}
+	a.control(t, "RESET")
+	a.control(t, "ACTIVATE")
+	a.do("events", 10)
+	a.between("page faults after RESET", a.values(t, "activity", "probe-1", 4)[0], 20, 60)
+}
+
+// control sends a control request for the probe.
+func (a *activity) control(t *testing.T, action string) {
+	a.mir(t, "activity", `<ctrlreq action="`+action+`"><probe id="probe-1"/></ctrlreq>`)
+}
+
+// startPerf counts events of a process by perf stat. The function ends that, and returns the counts.
+func startPerf(t *testing.T, pid int, events string) func() []float64 {
+	t.Helper()
+	dir := t.TempDir()
+	control, ack, out := filepath.Join(dir, "control"), filepath.Join(dir, "ack"), filepath.Join(dir, "out")
+	tells(t, "mkfifo", control, ack)
+	cmd := exec.Command("perf", "stat", "-p", strconv.Itoa(pid), "-x,", "-o", out, "-e", events, "--delay=-1", "--control=fifo:"+control+","+ack)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := sync.OnceValue(func() error {
+		return errors.Join(cmd.Process.Signal(os.Interrupt), cmd.Wait())
+	})
+	t.Cleanup(func() { done() })
+	if err := os.WriteFile(control, []byte("enable\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	answers, err := os.Open(ack) // perf holds it open, too
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answers.Close()
+	if text, err := bufio.NewReader(answers).ReadString('\n'); !strings.HasPrefix(text, "ack") {
+		t.Fatalf("perf answers %q, %v", text, err)
+	}
+	return func() (counts []float64) {
+		done() // perf ends by the signal
+		text, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			first, _, found := strings.Cut(line, ",")
+			if v, err := strconv.ParseFloat(first, 64); found && err == nil {
+				counts = append(counts, v)
+			}
+		}
+		if len(counts) != strings.Count(events, ",")+1 {
+			t.Fatalf("perf counted %s", text)
+		}
+		return counts
+	}
+}
+
 // TestCatalogNamesWhatIsMissing checks that the catalog and a request say what the kernel answers
 // where the processor shows no counters, and that --grep selects metrics.
 func TestCatalogNamesWhatIsMissing(t *testing.T) {
@@ -146,7 +225,8 @@ func TestCatalogNamesWhatIsMissing(t *testing.T) {
 			t.Errorf("no %s in\n%s", name, rows)
 		}
 	}
-	if strings.Contains(rows, "WC_TIME") || strings.Contains(rows, "here the kernel answers") != (hardwareCounters() != nil) {
-		t.Errorf("perf_event_open: %v, the catalog says\n%s", hardwareCounters(), rows)
+	here := perf.Check("cpu-cycles")
+	if strings.Contains(rows, "WC_TIME") || strings.Contains(rows, "perf_event_open of cpu-cycles") != (here != nil) {
+		t.Errorf("perf_event_open: %v, the catalog says\n%s", here, rows)
 	}
 }

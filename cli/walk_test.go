@@ -160,7 +160,7 @@ func TestErrorsOfDocuments(t *testing.T) {
 		{`<snapshotreq named="maybe"/>`, 400, "line 1, column "},
 		{`<instrreq><codeRegion from="mmul:dott"/><metric name="COUNT"/></instrreq>`, 404, "mmul:dot"},
 		{`<instrreq><codeRegion from="mmul:dot"/><metric name="COUNTS"/></instrreq>`, 422, "did you mean COUNT?"},
-		{`<instrreq><codeRegion from="mmul:dot"/><metric name="CACHE_MISSES"/></instrreq>`, 422, "perf stat -p PID"},
+		{`<instrreq><codeRegion from="mmul:dot"/><metric name="CACHE_MISSES"/></instrreq>`, 422, "papi:PAPI_L3_TCM"},
 		{`<ctrlreq action="VALUE"><probe id="probe-99"/></ctrlreq>`, 404, "probe-99"},
 		{`<sirreq><resource in="file:///etc/passwd"/></sirreq>`, 403, "configuration"},
 	} {

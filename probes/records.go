@@ -91,6 +91,12 @@ func (p *Probe) keep(h translate.Handles) (lost time.Time, err error) {
 	}
 	var errs []error
 	for what, object := range objects {
+		if translate.IsMeter(object) { // it ends with its gateway, too
+			if p.app.registry.restoring.Load() {
+				lost = time.Now()
+			}
+			continue
+		}
 		if object == "" {
 			continue
 		}

@@ -6,8 +6,11 @@
 //	network N  makes a pair of sockets
 //	memory N   maps and unmaps a page
 //	usage 1    answers minor faults, voluntary switches, user and system time (getrusage, ms)
+//	events N   touches new pages and changes the processor, also in a new thread
 #define _GNU_SOURCE
 #include <malloc.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +77,31 @@ static void usage(int n) {
 	printf("%ld %ld %g %g\n", u.ru_minflt, u.ru_nvcsw, ms(u.ru_utime), ms(u.ru_stime));
 }
 
+static void *touch(void *times) {
+	int n = *(int *)times;
+	char *fresh = mmap(0, 4096L * n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	madvise(fresh, 4096L * n, MADV_NOHUGEPAGE);
+	cpu_set_t all, one;
+	sched_getaffinity(0, sizeof all, &all);
+	for (int i = 0; i < n; i++) {
+		fresh[4096L * i] = 1;
+		CPU_ZERO(&one);
+		CPU_SET(i % 2, &one);
+		sched_setaffinity(0, sizeof one, &one);
+	}
+	sched_setaffinity(0, sizeof all, &all);
+	munmap(fresh, 4096L * n);
+	return 0;
+}
+
+static void events(int n) {
+	pthread_t other;
+	pthread_create(&other, 0, touch, &n);
+	touch(&n);
+	pthread_join(other, 0);
+	puts("0");
+}
+
 int main(void) {
 	static char in[1 << 12], out[1 << 12];
 	char what[20];
@@ -83,7 +111,7 @@ int main(void) {
 	puts("ready");
 	fflush(stdout);
 	while (scanf("%19s %d", what, &n) == 2) {
-		(!strcmp(what, "files") ? files : !strcmp(what, "heap") ? heap : !strcmp(what, "network") ? network : !strcmp(what, "memory") ? memory : usage)(n);
+		(!strcmp(what, "files") ? files : !strcmp(what, "heap") ? heap : !strcmp(what, "network") ? network : !strcmp(what, "memory") ? memory : !strcmp(what, "events") ? events : usage)(n);
 		fflush(stdout);
 	}
 }

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -40,6 +41,7 @@ type Metric struct {
 	elsewhere string
 	// millionths says that values are not whole numbers; they are kept in millionths.
 	millionths bool
+	meter      string // event of perf that fromMeter counts
 	task       string // on a region: clock of a timer that shows what the kernel counts for the thread
 }
 
@@ -56,6 +58,7 @@ const (
 	fromNode
 	fromEvents
 	betweenEvents
+	fromMeter // not on regions
 )
 
 // Name spaces of metrics (MIR 8), one for each provider. A name without a name space is looked
@@ -146,6 +149,10 @@ func (m Metric) With(lacks func(Metric) string) Metric {
 	return m
 }
 
+// Event returns the event that the machine must be able to count for the metric, by its name in
+// the command perf; "" if the metric needs none.
+func (m Metric) Event() string { return m.meter }
+
 // OnScheduling reports whether the metric is measured where threads get and lose processors.
 func (m Metric) OnScheduling() bool {
 	return len(m.begin) > 0 && strings.Contains(m.begin[0].service, "_has_blocked")
@@ -173,4 +180,14 @@ func (m Metric) spelled() string {
 		return m.Name
 	}
 	return m.Space + ":" + m.Name
+}
+
+// unknown explains why there is no such metric.
+func unknown(name string) string {
+	_, base := splitSpace(name)
+	base, parameter, _ := strings.Cut(base, ":")
+	if m, ok := metric(base, false); ok && m.byCall && strings.HasPrefix(parameter, "%") {
+		return "no metric " + name + ": the classes of system calls are %" + strings.Join(slices.Sorted(maps.Keys(classes)), ", %")
+	}
+	return "no metric " + name + nearMetrics(name) + "; GET /catalog lists the metrics"
 }

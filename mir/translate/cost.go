@@ -32,6 +32,8 @@ func (m Metric) costAlone() string {
 		return "inline: 2 to 50 ns a call; kernel: 0.5 to 1.4 µs; trap: 10 to 20 µs"
 	case m.info.process&node.ProcHeap != 0:
 		return "nothing in the program; the monitor reads 4 µs for each free chunk of the heap, at most 0.1 s"
+	case m.meter != "":
+		return "the kernel saves and loads a counter at each switch of a measured thread, about 1 µs; nothing in the program"
 	case !m.onEvents():
 		return "nothing in the program; the monitor reads some µs for each process or thread and value"
 	case strings.HasSuffix(m.begin[0].service, "_call"):

@@ -2,13 +2,15 @@ package translate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"mirador/omis"
 )
 
 // Some metrics measure events that happen anywhere in a program: system calls, waiting. Each
-// has its own counter or timer, which events add to, start or stop.
+// has its own counter or timer, which events add to, start or stop. What the processor and the
+// kernel count by themselves is measured by a meter, which has no events for the monitor.
 
 // event is an event service of OMIS with its parameters besides the threads.
 type event struct {
@@ -57,31 +59,41 @@ func (m Metric) of(parameter string) (_ Metric, ok bool) {
 // onEvents reports whether the metric is measured at events.
 func (m Metric) onEvents() bool { return m.source == fromEvents || m.source == betweenEvents }
 
+// hasObject reports whether the metric's values are in an object of its own in the monitor.
+func (m Metric) hasObject() bool { return m.onEvents() || m.source == fromMeter }
+
 // object returns the class of the object that holds the metric's values.
 func (m Metric) object() string {
-	if m.source == betweenEvents {
+	switch m.source {
+	case betweenEvents:
 		return "pa_timer"
+	case fromMeter:
+		return "pa_meter"
 	}
 	return "pa_counter"
 }
 
 // create returns the action that creates the object for the metric's values.
 func (m Metric) create() string {
+	if m.source == fromMeter {
+		return fmt.Sprintf("pa_meter_create(%q)", m.meter)
+	}
 	if m.clock != "" {
 		return fmt.Sprintf("%s_create2(%q)", m.object(), m.clock)
 	}
 	return m.object() + "_create()"
 }
 
-// OnEvents reports whether the plan watches events that are independent of places in the code.
-func (p *Plan) OnEvents() bool { return p.uses(fromEvents) || p.uses(betweenEvents) }
+// OnEvents reports whether the plan measures something that happens independently of places in the
+// code, while the probe is active.
+func (p *Plan) OnEvents() bool { return slices.ContainsFunc(p.Metrics, Metric.hasObject) }
 
-// eventMetrics returns the metrics that are measured at events, in the order of
+// eventMetrics returns the metrics that have an object of their own, in the order of
 // Handles.Events.
 func (p *Plan) eventMetrics() []Metric {
 	var ms []Metric
 	for _, m := range p.Metrics {
-		if m.onEvents() {
+		if m.hasObject() {
 			ms = append(ms, m)
 		}
 	}
@@ -136,4 +148,28 @@ func (m Metric) action(object omis.Token) string {
 // sumRows reads the total time of all intervals from pa_timer_read.
 func sumRows(reply omis.Reply, i int) ([]row, error) {
 	return flat(reply, i, "pa_timer_read", 9, func(vs []omis.Value) Stats { return single(vs[2].Nanoseconds()) })
+}
+
+// IsMeter reports whether an object counts by descriptors of the monitor, so that it ends with it.
+func IsMeter(object omis.Token) bool { return object.Class() == "pa_m" }
+
+// meters returns the meters among the objects of events.
+func (p *Plan) meters(h Handles) (list []omis.Token) {
+	for i, m := range p.eventMetrics() {
+		if i < len(h.Events) && m.source == fromMeter {
+			list = append(list, h.Events[i])
+		}
+	}
+	return list
+}
+
+// meterRows reads pa_meter_read. A thread whose event the processor had no counter for has no value.
+func meterRows(reply omis.Reply, i int) ([]row, error) {
+	return flat(reply, i, "pa_meter_read", 5, func(vs []omis.Value) Stats {
+		n, _ := vs[0].Int64()
+		if n < 0 {
+			return Stats{}
+		}
+		return single(uint64(n))
+	})
 }

@@ -81,9 +81,12 @@ func (p *Plan) reading(reply omis.Reply, h Handles) (rd reading, err error) {
 			continue
 		}
 		var rows []row
-		if m.source == betweenEvents {
+		switch m.source {
+		case betweenEvents:
 			take(&rows, sumRows)
-		} else {
+		case fromMeter:
+			take(&rows, meterRows)
+		default:
 			take(&rows, counterRows)
 		}
 		rd.events[m.Name] = rows
@@ -199,6 +202,8 @@ func (rd *reading) of(m Metric, i *Instance) Stats {
 		return rd.paired(merged(rd.timers, i), i)
 	case fromCPUTimer:
 		return rd.paired(merged(rd.cpu, i), i)
+	case fromMeter:
+		return ofMeter(rd.events[m.Name], i)
 	case fromEvents, betweenEvents:
 		return total(rd.events[m.Name], i, single(0))
 	case fromThreads:
@@ -224,6 +229,17 @@ func total(rows []row, i *Instance, none Stats) Stats {
 		return none
 	}
 	return single(sum)
+}
+
+// ofMeter adds up what a meter has counted. There is no value if the processor had no counter for
+// one of the threads.
+func ofMeter(rows []row, i *Instance) Stats {
+	for j := range rows {
+		if r := &rows[j]; i.has(r) && r.stats.N == 0 {
+			return Stats{}
+		}
+	}
+	return total(rows, i, single(0))
 }
 
 // merged merges the statistics of rows. Last is the last value of the thread that entered the

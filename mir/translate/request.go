@@ -130,7 +130,18 @@ func (p *Plan) watched(place Place) []omis.Token {
 // Both are "" if the plan watches nothing. The order in which places are enabled does not
 // matter: stopping a timer that was not started has no effect, and the next start at the same
 // place on the stack replaces one that was not stopped.
-func (p *Plan) Enable(h Handles) string { return Enable(h.Requests) }
+func (p *Plan) Enable(h Handles) string {
+	enable := Enable(h.Requests)
+	meters := p.meters(h)
+	if len(meters) == 0 || len(p.scopes) == 0 {
+		return enable
+	}
+	start := fmt.Sprintf("pa_meter_start(%s,%s)", list(meters), list(p.concerned(event{})))
+	if enable == "" {
+		return unconditional([]string{start})
+	}
+	return enable + " " + start
+}
 
 // Enable returns the request that enables conditional requests, of one plan or several.
 func Enable(requests []omis.Token) string {
@@ -158,7 +169,16 @@ func Delete(requests []omis.Token) string {
 
 // Disable returns the request that reverts Enable.
 func (p *Plan) Disable(h Handles) string {
-	return Disable(h.Requests)
+	disable := Disable(h.Requests)
+	meters := p.meters(h)
+	if len(meters) == 0 {
+		return disable
+	}
+	stop := "pa_meter_stop(" + list(meters) + ")"
+	if disable == "" {
+		return unconditional([]string{stop})
+	}
+	return disable + " " + stop
 }
 
 // Reset returns the request that resets all values, "" if the monitor holds none. A clock goes on

@@ -87,12 +87,32 @@ func nameless(id string, t *Targets) string {
 	return fmt.Sprintf(": %s has no symbols, so that %d of its functions are called %s and their address; install its debug symbols, or set DEBUGINFOD_URLS for the gateway", program, others, sir.Unnamed)
 }
 
-// nearMetrics suggests metrics with similar names.
+// nearMetrics suggests metrics with similar names, of all name spaces. Counters of the processor are
+// also known by the names that the command perf uses.
 func nearMetrics(name string) string {
 	_, name = splitSpace(name)
-	s := suggestions{name: strings.ToUpper(name)}
-	for _, m := range Catalog() {
-		s.consider(1+len(name)/3, m.spelled(), m.Name)
+	before, after, parts := strings.Cut(name, ":")
+	names := []string{name}
+	if parts { // a misspelt name space, or the parameter of a misspelt metric
+		names = append(names, before, after)
+	}
+	var s suggestions
+	catalog := Catalog()
+	for i, name := range names {
+		s.name = spelling(name)
+		for _, m := range catalog {
+			text := m.spelled()
+			if m.byCall && parts && i == 1 {
+				text += ":" + after
+			}
+			s.consider(1+len(s.name)/3, text, spelling(m.Name), spelling(m.meter))
+		}
 	}
 	return s.String()
+}
+
+// spelling returns a name as the names of metrics are spelled, without what all presets of PAPI
+// begin with.
+func spelling(name string) string {
+	return strings.TrimPrefix(strings.ToUpper(strings.ReplaceAll(name, "-", "_")), "PAPI_")
 }

@@ -17,6 +17,13 @@ func TestUnknownMetrics(t *testing.T) {
 		"BLOCKED":             "; did you mean BLOCKED_COUNT or BLOCKED_TIME?; GET /catalog",
 		"mir:SYSCALL_COUNT":   "no metric mir:SYSCALL_COUNT; did you mean linux:SYSCALL_COUNT or",
 		"linux:IOWAIT_COUNTS": "no metric linux:IOWAIT_COUNTS; did you mean linux:IOWAIT_COUNT?",
+		"lnux:WC_TIME":        "no metric lnux:WC_TIME; did you mean WC_TIME or",
+		"SYSCAL_TIME:futex":   "; did you mean linux:SYSCALL_TIME:futex",
+		"SYSCALL_TIME:%fil":   "no metric SYSCALL_TIME:%fil: the classes of system calls are %desc, %file",
+		"mir:TOT_INS":         "; did you mean papi:PAPI_TOT_INS",
+		"instructions":        "; did you mean papi:PAPI_TOT_INS",
+		"cpu-migration":       "; did you mean linux:CPU_MIGRATIONS?",
+		"PAPI_FP_OPS":         "no metric PAPI_FP_OPS; GET /catalog",
 		"XYZZY":               "no metric XYZZY; GET /catalog lists the metrics",
 	} {
 		if got := unknown(name); !strings.Contains(got, want) {

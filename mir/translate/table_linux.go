@@ -4,7 +4,7 @@ import "slices"
 
 // linuxMetrics returns the metrics that only Linux defines.
 func linuxMetrics() []Metric {
-	return append(slices.Concat(usageMetrics(), sizeMetrics(), fileMetrics(), nodeMetrics()),
+	return append(slices.Concat(usageMetrics(), sizeMetrics(), fileMetrics(), nodeMetrics(), perfMetrics()),
 		Metric{
 			Name: "ALLOC_COUNT", Unit: "1", Kind: "counter", Entities: allEntities, source: fromEvents,
 			funcs:    []string{"malloc", "calloc", "aligned_alloc", "memalign", "posix_memalign"},

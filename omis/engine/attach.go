@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"errors"
+	"io"
 	"maps"
 	"slices"
 
@@ -191,8 +193,8 @@ func (e *Engine) allTools() []*Tool {
 	return slices.Collect(maps.Values(e.tools))
 }
 
-// release gives back everything that a tool has.
-func (e *Engine) release(t *Tool) error {
+// release gives back everything that a tool has. Objects of extensions that are open are closed.
+func (e *Engine) release(t *Tool) (err error) {
 	e.admin.Lock()
 	defer e.admin.Unlock()
 	e.remove(t.requests()...)
@@ -211,9 +213,12 @@ func (e *Engine) release(t *Tool) error {
 	for _, list := range t.items {
 		for _, it := range list {
 			e.reg.remove(it.token)
+			if open, ok := it.value.(io.Closer); ok {
+				err = errors.Join(err, open.Close())
+			}
 		}
 	}
 	t.events, t.items = nil, nil
 	e.reg.generation.Add(1)
-	return nil
+	return err
 }

@@ -177,3 +177,17 @@ func (s toolScope) Machine(t omis.Token) (program.Machine, error) { return s.too
 func (s toolScope) Request(ctx context.Context, text string, later func(omis.Reply)) (omis.Reply, error) {
 	return s.tool.nested(ctx, text, &sink{callback: later}, nil)
 }
+
+// Threads implements service.Scope.
+func (s toolScope) Threads(objects []omis.Value) ([]service.Thread, error) {
+	c := conversions{tool: s.tool}
+	found, failed := c.objects(omis.List(objects...), service.TokensParam("objects", omis.ClassThread))
+	if len(failed) > 0 {
+		return nil, omis.Errorf(failed[0].Status, "%s", failed[0].Msg)
+	}
+	return mapped(found, func(o object) service.Thread {
+		t := o.(*thread)
+		at := t.proc.at()
+		return service.Thread{Token: t.token, Proc: t.proc.token, Machine: at.node, ID: at.id, TID: t.tid}
+	}), nil
+}

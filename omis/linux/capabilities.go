@@ -13,6 +13,7 @@ func (n *Node) Capabilities() program.Capabilities {
 		Capabilities: node.Capabilities{
 			Registers: n, CallNames: n, MemoryWriter: n, Suspender: n, ThreadControl: n, ThreadCrowd: n, ProcCrowd: n, CPUTimer: n,
 			NodeInformer: n, Checkpointer: n, Detector: n, Equipment: n, Neighbours: n, GoroutineLister: n, StartFinder: n,
+			Meters: n.meters,
 		},
 		Loader: n, TimingChecker: n,
 	}

@@ -18,6 +18,7 @@ import (
 	"mirador/omis/host/calls"
 	"mirador/omis/host/heap"
 	"mirador/omis/host/machine"
+	"mirador/omis/host/perf"
 	"mirador/omis/host/proc"
 	"mirador/omis/host/prototype"
 	"mirador/omis/linux/criu"
@@ -85,6 +86,7 @@ type Node struct {
 	machine *machine.Machine
 	reader  *proc.Reader
 	heaps   *heap.Reader
+	meters  *meters
 
 	byPtrace     bool          // Config.Ptrace
 	sharing      bool          // Config.Sharing
@@ -130,6 +132,7 @@ func Open(c Config) (*Node, error) {
 	n.grounds.n, n.grounds.byProc = n, make(map[omis.ProcID]*ground)
 	n.checkpoints = checkpoints{n: n, finder: criu.Finder{Named: c.CRIU}, folder: c.Checkpoints}
 	n.exits.n, n.stacks.n, n.goPrograms.n = n, n, n
+	n.meters = &meters{perf.New(), n.reader}
 	n.heaps = heap.NewReader(n.goPrograms.isGo)
 	var kernel unix.Utsname
 	if unix.Uname(&kernel) == nil {

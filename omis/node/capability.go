@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"time"
 
 	"mirador/omis"
 )
@@ -23,6 +24,7 @@ type Capabilities struct {
 	Detector       Detector
 	Equipment      Equipment
 	Neighbours     Neighbours
+	Meters         Meters
 
 	GoroutineLister GoroutineLister
 	StartFinder     StartFinder
@@ -101,6 +103,30 @@ type CPUTimer interface {
 	// nanoseconds. A handler of Watch may call it. It waits until the thread has left its
 	// processor.
 	CPUTime(p omis.ProcID, tid int) (int64, error)
+}
+
+// Meters counts events in threads that neither clocks nor counters of programs show: events of
+// the processor, such as instructions and misses of caches, and events that only the kernel knows.
+type Meters interface {
+	// CheckMeter returns the reason why this machine cannot count an event, nil if it can.
+	CheckMeter(event string) error
+	// OpenMeter counts an event from now on, in a thread and in the threads that it creates
+	// from now on.
+	OpenMeter(p omis.ProcID, tid int, event string) (Meter, error)
+}
+
+// Meter counts an event. It must be closed. Its methods must not be called concurrently.
+type Meter interface {
+	Read() (MeterReading, error)
+	Close() error
+}
+
+// MeterReading is what a Meter has counted so far. If there are fewer counters than events to
+// count, the kernel counts each event for a part of the time: the event was Enabled for longer
+// than it was Running.
+type MeterReading struct {
+	Count            uint64
+	Enabled, Running time.Duration
 }
 
 // NodeInformer answers node_get_info (OMIS 8.1.1): the components of the groups whose

@@ -249,6 +249,17 @@ type Scope interface {
 	// Machine returns the machine of a node, process, thread, queue or message. It fails if
 	// there is no such object.
 	Machine(object omis.Token) (program.Machine, error)
+	// Threads returns the threads that a list of tokens stands for (OMIS 7.2.2); an empty list
+	// stands for all threads of the scope.
+	Threads(objects []omis.Value) ([]Thread, error)
+}
+
+// Thread is a thread on its machine.
+type Thread struct {
+	Token, Proc omis.Token
+	Machine     program.Machine
+	ID          omis.ProcID
+	TID         int
 }
 
 // Source detects the events of an extension's event service. It calls raise for each

@@ -8,5 +8,7 @@
 // recognised, on the goroutine that owns the process, and hold the object's lock for a
 // few instructions. Reading takes the same lock, so each row is consistent.
 //
+// A meter has what the machine counts in threads, for as long as it is started.
+//
 // Only omis/monitor imports this package, to pass the extension to the engine.
 package pa

@@ -15,6 +15,7 @@ const (
 	classIntegrator  omis.Class = "pa_i"
 	classCombination omis.Class = "pa_k"
 	classTrace       omis.Class = "pa_b"
+	classMeter       omis.Class = "pa_m"
 )
 
 // blockedOnIO is an event of this extension because OMIS 8 has only one event for all
@@ -32,7 +33,7 @@ var _ service.Extension = (*Extension)(nil)
 func (*Extension) Prefix() string { return "pa" }
 
 func (*Extension) Classes() []service.Class {
-	return []service.Class{{Class: classCounter}, {Class: classTimer}, {Class: classIntegrator}, {Class: classCombination}, {Class: classTrace}}
+	return []service.Class{{Class: classCounter}, {Class: classTimer}, {Class: classIntegrator}, {Class: classCombination}, {Class: classTrace}, {Class: classMeter}}
 }
 
 // Services returns the table of the extension. Integrators have no Compile: they add floating
@@ -40,7 +41,7 @@ func (*Extension) Classes() []service.Class {
 func (*Extension) Services() []service.Service {
 	list := slices.Concat(
 		counterServices(), timerServices(), integratorServices(), combinationServices(), traceServices(),
-		sumServices(), sampleServices(), histogramServices(), sourceServices(), instantServices(), eventServices(),
+		sumServices(), sampleServices(), histogramServices(), sourceServices(), instantServices(), meterServices(), eventServices(),
 	)
 	for i := range list {
 		s := &list[i]
@@ -63,6 +64,8 @@ func how(s *service.Service) string {
 		return "as `thread_has_blocked`, if the kernel accounts the wait as input or output (`iowait`)"
 	case s.Kind == service.Event:
 		return "by the monitor's clock; no thread is held"
+	case s.Class == classMeter:
+		return "by perf_event_open for each thread, with inheritance by the threads that it creates; the descriptors belong to the monitor"
 	case s.Local && s.Class == classIntegrator:
 		return "on the monitor's thread that owns the process, while the thread is held"
 	case s.Local:
