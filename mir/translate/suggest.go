@@ -31,9 +31,14 @@ func (s *suggestions) consider(limit int, text string, names ...string) {
 			far = min(far, 1)
 		}
 	}
-	if c := (suggestion{text, far}); far <= limit && !slices.Contains(s.near, c) {
-		s.near = append(s.near, c)
+	if far > limit {
+		return
 	}
+	i := slices.IndexFunc(s.near, func(c suggestion) bool { return c.text == text })
+	if i < 0 {
+		i, s.near = len(s.near), append(s.near, suggestion{text, far})
+	}
+	s.near[i].far = min(s.near[i].far, far)
 }
 
 // String asks for up to three of the nearest texts, in the order of their addition if they are
@@ -102,7 +107,7 @@ func nearMetrics(name string) string {
 		s.name = spelling(name)
 		for _, m := range catalog {
 			text := m.spelled()
-			if m.byCall && parts && i == 1 {
+			if m.byCall && i == 1 && len(callsOf(after)) > 0 {
 				text += ":" + after
 			}
 			s.consider(1+len(s.name)/3, text, spelling(m.Name), spelling(m.meter))
