@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 
 	gateway "mirador/http"
@@ -41,6 +42,11 @@ func matching(rows []gateway.Metric, word string) (found []gateway.Metric) {
 		}
 	}
 	return found
+}
+
+// available returns the metrics that can be measured here.
+func available(rows []gateway.Metric) []gateway.Metric {
+	return slices.DeleteFunc(rows, func(m gateway.Metric) bool { return m.Unavailable != "" })
 }
 
 // what returns the meaning of a metric for the table: why it cannot be measured, if so.

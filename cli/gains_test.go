@@ -68,7 +68,7 @@ func TestGainsOfKilledGateway(t *testing.T) {
 	g := startGains(t)
 	s.must(t, "", "attach", "--app", "gains", strconv.Itoa(g.PID))
 	s.mir(t, "gains", `<instrreq activated="true" flush="true"><codeRegion from="gains:gain" to="gains:gain"/>
-		<metric name="COUNT"/><metric name="SYSCALL_COUNT"/><metric name="BLOCKED_COUNT"/><metric name="SYSCALL_TIME:clock_nanosleep"/>
+		<metric name="COUNT"/><metric name="SYSCALL_COUNT"/><metric name="WAIT_COUNT"/><metric name="SYSCALL_TIME:clock_nanosleep"/>
 		<measuring><aggregate function="SUM"/><aggregate function="MAXIMUM"/></measuring></instrreq>`)
 	executions, calls, naps := 0.0, 0.0, 0.0
 	gain := func(threads, times, each, naptimes int) {
@@ -126,7 +126,7 @@ func TestWaitsWhenAnyThreadExecutes(t *testing.T) {
 	p.Line() // it is ready
 	s.must(t, "", "attach", "--app", "waiters", strconv.Itoa(p.PID))
 	s.mir(t, "waiters", `<snapshotreq/>`) // the main thread is t_1
-	s.mir(t, "waiters", `<instrreq activated="true" flush="true"><codeRegion from="waiters:c1"/><metric name="BLOCKED_COUNT"/>
+	s.mir(t, "waiters", `<instrreq activated="true" flush="true"><codeRegion from="waiters:c1"/><metric name="WAIT_COUNT"/>
 		<measuring><aggregate function="MAXIMUM"/></measuring><thread id="t_2"/><thread id="t_3"/></instrreq>`)
 	do := func(command string) {
 		p.Tell("%s", command)

@@ -13,16 +13,20 @@ import (
 func newCatalog(g *globals) *cobra.Command {
 	var format tableFormat
 	var word string
+	var here bool
 	cmd := &cobra.Command{
 		Use:     "catalog",
 		Short:   "List the metrics",
-		Long:    "Lists the metrics that an instrumentation request may name: unit, kind, what they are measured for and how. With --json or --xml it also shows how each is measured, and what that costs.",
-		Example: "  mirador catalog\n  mirador catalog --grep fault\n  mirador catalog --json",
+		Long:    "Lists the metrics that an instrumentation request may name: unit, kind, what they are measured for and how. A metric that this machine cannot measure is listed with the reason. With --json or --xml it also shows how each is measured, what that costs and what it needs.",
+		Example: "  mirador catalog\n  mirador catalog --grep fault\n  mirador catalog --available\n  mirador catalog --json",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			rows, err := answer(g, func(c *client.Client) ([]client.Metric, error) { return c.Catalog(cmd.Context()) })
 			if err != nil {
 				return err
+			}
+			if here {
+				rows = available(rows)
 			}
 			return printTable(g.streams.Out, format, table[client.Metric]{
 				root: "catalog", row: "metric", rows: matching(rows, word), header: []string{"SPACE", "NAME", "UNIT", "KIND", "ENTITIES", "REGION", "WHAT"},
@@ -38,6 +42,7 @@ func newCatalog(g *globals) *cobra.Command {
 	}
 	format.flags(cmd)
 	cmd.Flags().StringVar(&word, "grep", "", "list only the metrics whose name, meaning or measurement contains this `word`")
+	cmd.Flags().BoolVar(&here, "available", false, "list only the metrics that this machine can measure; the others are listed with the reason")
 	return cmd
 }
 

@@ -166,6 +166,60 @@ func TestMetricsOfPerf(t *testing.T) {
 	a.between("page faults after RESET", a.values(t, "activity", "probe-1", 4)[0], 20, 60)
 }
 
+// TestMetricsOfAllocations compares the calls and bytes of the allocator with the program's own sums.
+func TestMetricsOfAllocations(t *testing.T) {
+	a := startActivity(t)
+	a.measure("linux:ALLOC_BYTES", "linux:ALLOC_COUNT", "linux:REALLOC_COUNT", "linux:FREE_COUNT")
+	own := a.do("allocs", 100)
+	v := a.values(t, "activity", "probe-1", 4)
+	a.between("ALLOC_BYTES", v[0], own[0], own[0])
+	a.between("ALLOC_COUNT + REALLOC_COUNT", v[1]+v[2], own[1], own[1])
+	a.between("FREE_COUNT", v[3], 400, 400)
+}
+
+// TestMetricsOfLocks compares waiting for locks with the calls that strace shows at the same time, and
+// with the program's own count and clock. Waiting for conditions, semaphores and times must not count.
+func TestMetricsOfLocks(t *testing.T) {
+	a := startActivity(t)
+	a.measure("BLOCKED_COUNT", "BLOCKED_TIME", "linux:WAIT_COUNT")
+	calls := startStrace(t, a.p.PID, "futex")
+	own := a.do("locks", 40)
+	v := a.values(t, "activity", "probe-1", 3)
+	waits := regexp.MustCompile(`FUTEX_WAIT(_PRIVATE)?, 2[,)]`).FindAllString(calls(), -1)
+	a.between("BLOCKED_COUNT", v[0], float64(len(waits)), float64(len(waits)))
+	a.between("BLOCKED_COUNT", v[0], 1, own[0]+5) // the holder may let go before the other waits
+	a.between("BLOCKED_TIME", v[1], 1e-3, own[1]/1e6+5)
+	a.between("WAIT_COUNT", v[2], v[0]+40, 1e6) // also the holder's naps
+}
+
+// startStrace traces some system calls of a process with all its threads. The function ends that, and
+// returns what strace wrote.
+func startStrace(t *testing.T, pid int, calls string) func() string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "out")
+	cmd := exec.Command("strace", "-f", "-o", out, "-e", "trace="+calls, "-p", strconv.Itoa(pid))
+	said, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := sync.OnceFunc(func() { errors.Join(cmd.Process.Signal(os.Interrupt), cmd.Wait()) })
+	t.Cleanup(done)
+	if line, err := bufio.NewReader(said).ReadString('\n'); !strings.Contains(line, "attached") {
+		t.Fatalf("strace: %s%v", line, err)
+	}
+	return func() string {
+		done() // strace ends by the signal
+		text, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+}
+
 // control sends a control request for the probe.
 func (a *activity) control(t *testing.T, action string) {
 	a.mir(t, "activity", `<ctrlreq action="`+action+`"><probe id="probe-1"/></ctrlreq>`)
@@ -216,7 +270,7 @@ func startPerf(t *testing.T, pid int, events string) func() []float64 {
 }
 
 // TestCatalogNamesWhatIsMissing checks that the catalog and a request say what the kernel answers
-// where the processor shows no counters, and that --grep selects metrics.
+// where the processor shows no counters, and that --grep and --available select metrics.
 func TestCatalogNamesWhatIsMissing(t *testing.T) {
 	a := startActivity(t)
 	rows := a.must(t, "", "catalog", "--grep", "papi_tot")
@@ -228,5 +282,9 @@ func TestCatalogNamesWhatIsMissing(t *testing.T) {
 	here := perf.Check("cpu-cycles")
 	if strings.Contains(rows, "WC_TIME") || strings.Contains(rows, "perf_event_open of cpu-cycles") != (here != nil) {
 		t.Errorf("perf_event_open: %v, the catalog says\n%s", here, rows)
+	}
+	rows = a.must(t, "", "catalog", "--available")
+	if strings.Contains(rows, "GC_COUNT") || !strings.Contains(rows, "WC_TIME") || strings.Contains(rows, "PAPI_TOT_CYC") != (here == nil) {
+		t.Errorf("available are\n%s", rows)
 	}
 }

@@ -55,7 +55,7 @@ func TestProbeCommands(t *testing.T) {
 		t.Errorf("the list is\n%s", got)
 	}
 	for word, args := range map[string][]string{
-		"probe-1\tCOUNT,WC_TIME tally:work\n": {"value", ""}, "BLOCKED_TIME\t": {"add", "--metric", ""}, "tally\n": {"list", "--app", ""},
+		"probe-1\tCOUNT,WC_TIME tally:work\n": {"value", ""}, "WAIT_TIME\t": {"add", "--metric", ""}, "tally\n": {"list", "--app", ""},
 		"tally:work\twork\n": {"add", "--region", "tally:wo"}, "tally:\nlibc.so.6:\n": {"add", "--region", ""}, "libc.so.6:fopen": {"add", "--app", "tally", "--region", "libc.so.6:fo"},
 	} {
 		if got := s.must(t, "", append([]string{"__complete", "probe"}, args...)...); !strings.Contains(got, word) {

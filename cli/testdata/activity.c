@@ -7,10 +7,14 @@
 //	memory N   maps and unmaps a page
 //	usage 1    answers minor faults, voluntary switches, user and system time (getrusage, ms)
 //	events N   touches new pages and changes the processor, also in a new thread
+//	locks N    has a thread wait for a mutex while another holds it, and for a condition and a semaphore;
+//	           answers how often the mutex was taken when the thread came, and for how long it waited
+//	allocs N   allocates memory in several ways; answers how many bytes it asked for, and the calls
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,6 +106,62 @@ static void events(int n) {
 	puts("0");
 }
 
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+static sem_t held, done;
+static long taken, waited;
+
+static void *wait_for_lock(void *times) {
+	for (int n = *(int *)times; n > 0; n--) {
+		sem_wait(&held);
+		long begin = now();
+		if (pthread_mutex_trylock(&mutex)) {
+			taken++;
+			pthread_mutex_lock(&mutex);
+			waited += now() - begin;
+		}
+		pthread_mutex_unlock(&mutex);
+		sem_post(&done);
+	}
+	return 0;
+}
+
+static void locks(int n) {
+	struct timespec soon;
+	pthread_t other;
+	taken = waited = 0;
+	sem_init(&held, 0, 0), sem_init(&done, 0, 0);
+	pthread_create(&other, 0, wait_for_lock, &n);
+	for (int i = 0; i < n; i++) {
+		pthread_mutex_lock(&mutex);
+		sem_post(&held);
+		usleep(2000);
+		pthread_mutex_unlock(&mutex);
+		sem_wait(&done);
+		pthread_mutex_lock(&mutex);
+		clock_gettime(CLOCK_REALTIME, &soon);
+		pthread_cond_timedwait(&condition, &mutex, &soon);
+		pthread_mutex_unlock(&mutex);
+	}
+	pthread_join(other, 0);
+	printf("%ld %ld\n", taken, waited);
+}
+
+static void allocs(int n) {
+	long asked = 0, calls = 0;
+	for (int i = 1; i <= n; i++) {
+		void *volatile m = malloc(i), *volatile c = calloc(i, 10), *aligned;
+		m = realloc(m, 5 * i);
+		if (posix_memalign(&aligned, 64, 3 * i))
+			exit(1);
+		void *volatile other = aligned_alloc(64, 64);
+		asked += i + 5 * i + 3 * i + 64; // without calloc
+		calls += 5;
+		free(m), free(c), free(aligned), free(other);
+	}
+	printf("%ld %ld\n", asked, calls);
+}
+
 int main(void) {
 	static char in[1 << 12], out[1 << 12];
 	char what[20];
@@ -111,7 +171,7 @@ int main(void) {
 	puts("ready");
 	fflush(stdout);
 	while (scanf("%19s %d", what, &n) == 2) {
-		(!strcmp(what, "files") ? files : !strcmp(what, "heap") ? heap : !strcmp(what, "network") ? network : !strcmp(what, "memory") ? memory : !strcmp(what, "events") ? events : usage)(n);
+		(!strcmp(what, "files") ? files : !strcmp(what, "heap") ? heap : !strcmp(what, "network") ? network : !strcmp(what, "memory") ? memory : !strcmp(what, "events") ? events : !strcmp(what, "locks") ? locks : !strcmp(what, "allocs") ? allocs : usage)(n);
 		fflush(stdout);
 	}
 }

@@ -24,6 +24,8 @@ type Metric struct {
 	Cost     string           `json:"cost,omitempty" xml:"cost,omitempty"` // placement and rough figure
 	// Aggregate says what aggregates are over: the same for all metrics (doc/mir-semantics.md).
 	Aggregate string `json:"aggregates,omitempty" xml:"aggregates,omitempty"`
+	// Needs says what the machine or the program must have: where it is missing, the metric cannot be measured.
+	Needs string `json:"needs,omitempty" xml:"needs,omitempty"`
 	// Unavailable is the reason why it cannot be measured, here or at all; "" if it can.
 	Unavailable string `json:"unavailable,omitempty" xml:"unavailable,omitempty"`
 
@@ -33,7 +35,8 @@ type Metric struct {
 	begin  []event  // what counts, or starts an interval: fromEvents, betweenEvents
 	end    []event  // what ends an interval: betweenEvents
 	funcs  []string // functions of libraries whose beginnings are in begin, and whose ends are in end
-	amount bool     // fromEvents: add the event's first parameter instead of 1, unless it is negative
+	amount bool     // fromEvents: add a parameter of the event instead of 1, unless it is negative
+	params []int    // of amount at functions: which parameter of each of funcs, from 1
 	byCall bool     // exists for each system call, as NAME:CALL
 	clock  string   // clock of the timer of betweenEvents; "": wall clock time
 	info   info     // components of fromInfo and fromNode
@@ -88,7 +91,7 @@ func inSpace(space string, list []Metric) []Metric {
 	for i := range list {
 		m := &list[i]
 		own := m.source == fromCounter || m.times()
-		m.Space, m.Cost, m.Alone, m.Region = space, m.cost(), !own, own || m.gains()
+		m.Space, m.Cost, m.Needs, m.Alone, m.Region = space, m.cost(), m.needs(), !own, own || m.gains()
 		m.Aggregate = m.aggregates()
 	}
 	return list

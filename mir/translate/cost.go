@@ -41,3 +41,37 @@ func (m Metric) costAlone() string {
 	}
 	return "kernel: 0.1 µs each time a thread of the process gets or loses its processor"
 }
+
+// needs describes what a machine or a program must have so that the metric can be measured; "" if
+// any has it, or if the metric is never measured.
+func (m Metric) needs() string {
+	switch {
+	case m.Unavailable != "":
+		return ""
+	case m.Space == PAPI:
+		return "a processor that shows the counter (a virtual machine needs a PMU), Linux 5.13, and CAP_PERFMON or kernel.perf_event_paranoid of at most 2"
+	case m.meter != "":
+		return "Linux 5.13, and CAP_PERFMON or kernel.perf_event_paranoid of at most 1"
+	case m.OnScheduling(), m.clock == "waiting":
+		return "CAP_BPF, CAP_PERFMON and a kernel that describes its types (BTF)"
+	case m.task != "":
+		return "on a region: CAP_BPF, CAP_PERFMON and a kernel that describes its types (BTF)"
+	case m.clock == "cpu", strings.HasSuffix(m.eventService(), "_call"):
+		return "CAP_BPF and CAP_PERFMON; without them it is measured by ptrace, at a hundred times the cost"
+	case len(m.funcs) > 0:
+		return "one of these functions in a module with symbols; a program that calls functions inside itself by other names does not count"
+	case m.info.process&node.ProcHeap != 0:
+		return "the allocator of glibc"
+	case m.source == fromNode && strings.Contains(m.Name, "PRESSURE"):
+		return "a kernel with pressure stall information (CONFIG_PSI)"
+	}
+	return ""
+}
+
+// eventService returns the service of the event that begins what is measured, "" if there is none.
+func (m Metric) eventService() string {
+	if len(m.begin) == 0 {
+		return ""
+	}
+	return m.begin[0].service
+}

@@ -17,6 +17,7 @@ type event struct {
 	service string
 	call    string // the name of a system call, "" for all; only for services with such a parameter
 	place   Place  // only for thread_reached_addr
+	amount  int    // which parameter of the event Metric.amount adds, from 1; 0: the first
 }
 
 // on formats the event for a conditional request.
@@ -114,7 +115,7 @@ func (p *Plan) conditionalEvents(h Handles) []string {
 	}
 	for i, m := range p.eventMetrics() {
 		for _, e := range m.begin {
-			add(e, m.action(h.Events[i]))
+			add(e, m.action(h.Events[i], e))
 		}
 		for _, e := range m.end {
 			add(e, call("pa_timer_stop", h.Events[i]))
@@ -134,13 +135,13 @@ func (p *Plan) concerned(e event) (threads []omis.Token) {
 	return threads
 }
 
-// action returns the action at the events in begin.
-func (m Metric) action(object omis.Token) string {
+// action returns the action at an event in begin.
+func (m Metric) action(object omis.Token, e event) string {
 	switch {
 	case m.source == betweenEvents:
 		return call("pa_timer_start", object)
 	case m.amount:
-		return fmt.Sprintf("pa_counter_add_amount([%s],$par1)", object)
+		return fmt.Sprintf("pa_counter_add_amount([%s],$par%d)", object, max(e.amount, 1))
 	}
 	return fmt.Sprintf("pa_counter_add([%s],1)", object)
 }

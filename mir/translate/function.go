@@ -43,8 +43,12 @@ func (p *Plan) findFunctions(r *mir.InstrRequest, t *Targets) (errs Errors) {
 		if len(m.funcs) == 0 {
 			continue
 		}
-		for _, name := range m.funcs {
-			if err := m.findFunction(name, p.processTokens(), t); err != nil {
+		for at, name := range m.funcs {
+			amount := 0
+			if m.amount {
+				amount = m.params[at]
+			}
+			if err := m.findFunction(name, amount, p.processTokens(), t); err != nil {
 				errs = append(errs, Errorf(CannotBeDone, place(r), "%s: %v", m.Name, err))
 			}
 		}
@@ -63,8 +67,9 @@ func (p *Plan) processTokens() (list []omis.Token) {
 	return list
 }
 
-// findFunction adds the beginnings and ends of a function to the events of the metric.
-func (m *Metric) findFunction(name string, processes []omis.Token, t *Targets) error {
+// findFunction adds the beginnings and ends of a function to the events of the metric. amount is the
+// parameter to add.
+func (m *Metric) findFunction(name string, amount int, processes []omis.Token, t *Targets) error {
 	f := region{name: name, entry: true, exit: true}
 	f.copies = t.gather(func(m *Module) []*sir.Region { return m.Index().ByName(name) })
 	places, err := f.places(processes, m.source == betweenEvents)
@@ -73,9 +78,9 @@ func (m *Metric) findFunction(name string, processes []omis.Token, t *Targets) e
 	}
 	for _, at := range places {
 		if at.Exit {
-			m.end = addEvent(m.end, at)
+			m.end = addEvent(m.end, at, 0)
 		} else {
-			m.begin = addEvent(m.begin, at)
+			m.begin = addEvent(m.begin, at, amount)
 		}
 	}
 	return nil
@@ -83,7 +88,7 @@ func (m *Metric) findFunction(name string, processes []omis.Token, t *Targets) e
 
 // addEvent adds the event that a thread reaches a place, unless it is there: functions may have
 // several names.
-func addEvent(events []event, at Place) []event {
+func addEvent(events []event, at Place, amount int) []event {
 	for _, e := range events {
 		if e.place.Addr == at.Addr {
 			at.Processes = slices.DeleteFunc(at.Processes, func(p omis.Token) bool { return slices.Contains(e.place.Processes, p) })
@@ -92,5 +97,5 @@ func addEvent(events []event, at Place) []event {
 	if len(at.Processes) == 0 {
 		return events
 	}
-	return append(events, event{service: reached, place: at})
+	return append(events, event{service: reached, place: at, amount: amount})
 }

@@ -16,7 +16,7 @@ func TestUnknownMetrics(t *testing.T) {
 		"wc_time":             "no metric wc_time; did you mean WC_TIME or",
 		"BLOCKED":             "; did you mean BLOCKED_COUNT or BLOCKED_TIME?; GET /catalog",
 		"mir:SYSCALL_COUNT":   "no metric mir:SYSCALL_COUNT; did you mean linux:SYSCALL_COUNT or",
-		"linux:IOWAIT_COUNTS": "no metric linux:IOWAIT_COUNTS; did you mean linux:IOWAIT_COUNT?",
+		"linux:IOWAIT_COUNTS": "no metric linux:IOWAIT_COUNTS; did you mean linux:IOWAIT_COUNT or",
 		"lnux:WC_TIME":        "no metric lnux:WC_TIME; did you mean WC_TIME or",
 		"SYSCAL_TIME:futex":   "; did you mean linux:SYSCALL_TIME:futex",
 		"SYSCALL_TIME:%fil":   "no metric SYSCALL_TIME:%fil: the classes of system calls are %desc, %file",

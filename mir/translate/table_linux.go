@@ -6,6 +6,12 @@ import "slices"
 func linuxMetrics() []Metric {
 	return append(slices.Concat(usageMetrics(), sizeMetrics(), fileMetrics(), nodeMetrics(), perfMetrics()),
 		Metric{
+			Name: "ALLOC_BYTES", Unit: "B", Kind: "counter", Entities: allEntities, source: fromEvents, amount: true,
+			funcs: []string{"malloc", "realloc", "aligned_alloc", "memalign", "posix_memalign"}, params: []int{1, 2, 2, 2, 3},
+			Doc:      "How many bytes the program asked the allocator for, with new sizes for realloc. new of C++ calls malloc. Allocations of calloc are not included, because their size is a product of two parameters; HEAP_MEM_USAGE has all bytes that are still live.",
+			Measured: "pa_counter_add_amount of the size, at the beginnings of malloc, realloc, aligned_alloc, memalign and posix_memalign in all modules of the process",
+		},
+		Metric{
 			Name: "ALLOC_COUNT", Unit: "1", Kind: "counter", Entities: allEntities, source: fromEvents,
 			funcs:    []string{"malloc", "calloc", "aligned_alloc", "memalign", "posix_memalign"},
 			Doc:      "How often the program allocated memory, without realloc, from glibc's allocator or from one that replaces it. Less FREE_COUNT these are the allocations that are still live, if the program neither frees NULL nor uses realloc to allocate or free.",
@@ -44,6 +50,18 @@ func linuxMetrics() []Metric {
 			Doc:      "Total time of the system calls that have ended. SYSCALL_TIME:futex measures only futex; names and classes as for SYSCALL_COUNT.",
 			Measured: "pa_timer_start when thread_has_started_sys_call, pa_timer_stop when thread_has_ended_sys_call",
 			begin:    systemCalls(started, ""), end: systemCalls(ended, ""),
+		},
+		Metric{
+			Name: "WAIT_COUNT", Unit: "1", Kind: "counter", Entities: allEntities, source: fromEvents,
+			Doc:      "How often threads began to wait (for input, a lock, a time or each other) since the probe was activated or reset.",
+			Measured: "pa_counter_add when thread_has_blocked",
+			begin:    []event{{service: "thread_has_blocked"}},
+		},
+		Metric{
+			Name: "WAIT_TIME", Unit: "ms", Kind: "counter", Entities: allEntities, source: betweenEvents,
+			Doc:      "Total time that threads waited for anything. A wait counts when it ends.",
+			Measured: "pa_timer_start when thread_has_blocked, pa_timer_stop when thread_has_been_unblocked",
+			begin:    []event{{service: "thread_has_blocked"}}, end: []event{{service: "thread_has_been_unblocked"}},
 		},
 	)
 }

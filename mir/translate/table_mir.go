@@ -18,15 +18,15 @@ func mirMetrics() []Metric {
 	return append(slices.Concat(netMetrics(), heapMetrics()),
 		Metric{
 			Name: "BLOCKED_COUNT", Unit: "1", Kind: "counter", Entities: allEntities, source: fromEvents,
-			Doc:      "How often threads began to wait (for input, a lock, a time or each other) since the probe was activated or reset.",
-			Measured: "pa_counter_add when thread_has_blocked",
-			begin:    []event{{service: "thread_has_blocked"}},
+			Doc:      "How often threads began to wait for a lock since the probe was activated or reset. Locks that are free are taken without the kernel and do not count." + ofLocks,
+			Measured: "pa_counter_add when the system call futex begins to wait for a lock",
+			begin:    systemCalls(started, waitForLock),
 		},
 		Metric{
 			Name: "BLOCKED_TIME", Unit: "ms", Kind: "counter", Entities: allEntities, source: betweenEvents,
-			Doc:      "Total time that threads waited. A wait counts when it ends.",
-			Measured: "pa_timer_start when thread_has_blocked, pa_timer_stop when thread_has_been_unblocked",
-			begin:    []event{{service: "thread_has_blocked"}}, end: []event{{service: "thread_has_been_unblocked"}},
+			Doc:      "Total time that threads waited for locks. A wait counts when it ends." + ofLocks,
+			Measured: "pa_timer_start when the system call futex begins to wait for a lock, pa_timer_stop when it ends",
+			begin:    systemCalls(started, waitForLock), end: systemCalls(ended, "futex"),
 		},
 		Metric{
 			Name: "COUNT", Unit: "1", Kind: "counter", Entities: allEntities, source: fromCounter,
@@ -66,6 +66,13 @@ func mirMetrics() []Metric {
 		},
 	)
 }
+
+// waitForLock are the calls of futex that wait for a lock: a critical section (MIR 8) that another
+// thread is in.
+const (
+	waitForLock = "futex@lock"
+	ofLocks     = " Locks are mutexes of Posix threads, C++, Rust and Go, and others that wait while their word is 2; linux:WAIT_COUNT and linux:WAIT_TIME measure waiting for anything."
+)
 
 // conditionWaits are the functions of Posix threads that wait for a notification.
 var conditionWaits = []string{"pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait"}

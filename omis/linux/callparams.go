@@ -19,21 +19,25 @@ func callNumber(name string) (int, error) {
 	if name == "" {
 		return -1, nil
 	}
-	call, _ := calls.Split(name)
+	call, kind := calls.Split(name)
 	c, ok := calls.ByName(call)
-	if !ok {
+	if !ok || kind == calls.OnLock && call != "futex" {
 		return 0, omis.Errorf(omis.ParameterError, "there is no system call %s", name)
 	}
 	return c.Number, nil
 }
 
-// isOn reports whether a descriptor of a process refers to a file of a kind.
-func isOn(kind calls.FileKind, pid int, fd uint64) bool {
-	if kind == calls.AnyFile {
+// isOn reports whether the arguments of a system call suit a kind: whether the first is a descriptor
+// of such a file, or the call waits for a lock.
+func isOn(kind calls.FileKind, pid int, args [6]uint64) bool {
+	switch kind {
+	case calls.AnyFile:
 		return true
+	case calls.OnLock:
+		return calls.WaitsForLock(args[1], args[2])
 	}
 	var s unix.Statx_t
-	err := unix.Statx(unix.AT_FDCWD, fmt.Sprintf("/proc/%d/fd/%d", pid, uint32(fd)), unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE, &s)
+	err := unix.Statx(unix.AT_FDCWD, fmt.Sprintf("/proc/%d/fd/%d", pid, uint32(args[0])), unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE, &s)
 	return err == nil && slices.Contains(kind.Types(), uint32(s.Mode)&calls.TypeMask)
 }
 

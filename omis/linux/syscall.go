@@ -87,7 +87,7 @@ func (e *events) tellCall(kind node.EventKind, t *thread, result int64) {
 		if w.call >= 0 && w.call != t.call.number || !w.concerns(t) {
 			continue
 		}
-		if !isOn(w.file, t.tid, t.call.args[0]) {
+		if !isOn(w.file, t.tid, t.call.args) {
 			continue
 		}
 		if h == nil {

@@ -24,7 +24,7 @@ func TestParse(t *testing.T) {
   <metric name="WC_TIME" g:max="5 ms" g:of="p99"/>
   <metric name="WC_TIME" g:max-change="3%" g:max="80 us"/>
 </instrreq>
-<instrreq><metric name="SYSCALL_COUNT:read" g:exact="true"/><metric name="BLOCKED_TIME" g:max="1 s"/></instrreq>
+<instrreq><metric name="SYSCALL_COUNT:read" g:exact="true"/><metric name="WAIT_TIME" g:max="1 s"/></instrreq>
 <g:benchmark name="BenchmarkParse"><metric name="ns/op" g:max-change="3%"/><metric name="allocs/op" g:exact="2"/></g:benchmark>`))
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestParse(t *testing.T) {
 		"absolute shop:price WC_TIME of=p50 <=0.08 false 0 [max 80 us]",
 		"relative shop:price WC_TIME of=p50 false 0.03 [max-change 3%]",
 		"exact  SYSCALL_COUNT:read of= true 0 [exact true]",
-		"absolute  BLOCKED_TIME of= <=1000 false 0 [max 1 s]",
+		"absolute  WAIT_TIME of= <=1000 false 0 [max 1 s]",
 		"relative  sec/op of= false 0.03 [max-change 3%]",
 		"exact  allocs/op of= >=2 <=2 false 0 [exact 2]",
 	}
@@ -82,7 +82,7 @@ func TestErrors(t *testing.T) {
 		{metric(`name="COUNT" g:maximum="3"`), "no meaning"},
 		{metric(`name="SYSCALL_COUNT" g:max="3"`), "what the probe itself does"},
 		{`<instrreq><metric name="WC_TIME" g:max="1 ms"/></instrreq>`, "needs a region"},
-		{`<instrreq><metric name="BLOCKED_TIME" g:max-change="3%"/></instrreq>`, "how long the program runs"},
+		{`<instrreq><metric name="WAIT_TIME" g:max-change="3%"/></instrreq>`, "how long the program runs"},
 		{`<instrreq activated="true"><metric name="SYSCALL_COUNT" g:max="1"/></instrreq>`, "no meaning"},
 		{`<instrreq><metric name="SYSCALL_COUNT" g:max="1"/><thread id="*"/></instrreq>`, "whole programs"},
 		{`<instrreq><codeRegion to="a:b"/><metric name="COUNT" g:max="1"/></instrreq>`, "names no function"},

@@ -46,7 +46,7 @@ func findFilePath(types *btf.Spec) filePath {
 // CanSeeFiles reports why a program cannot limit a watch to system calls on a kind of file, if the watch
 // requires it.
 func (l *Layout) CanSeeFiles(w *node.Watch) error {
-	if _, kind := calls.Split(w.Name); kind == calls.AnyFile || l.files.why == "" {
+	if _, kind := calls.Split(w.Name); kind == calls.AnyFile || kind == calls.OnLock || l.files.why == "" {
 		return nil
 	}
 	return &program.Refusal{Why: "what a descriptor is cannot be told: " + l.files.why}
@@ -60,13 +60,21 @@ const (
 	stackTable      = stackSpot
 )
 
-const regFirst = 14 * 8 // of pt_regs: the first argument of a system call
+// Arguments of a system call in pt_regs.
+const (
+	regFirst  = 14 * 8
+	regSecond = 13 * 8
+	regThird  = 12 * 8
+)
 
 // onFile jumps to over unless the first argument of the system call is the descriptor of a file of a kind.
 // Its label begins with name.
 func (l *Layout) onFile(kind calls.FileKind, name, over string) asm.Instructions {
-	if kind == calls.AnyFile {
+	switch kind {
+	case calls.AnyFile:
 		return nil
+	case calls.OnLock:
+		return onLock(name, over)
 	}
 	p := &l.files
 	// follow loads a member into R3, from the struct whose address is in R3.
@@ -114,4 +122,22 @@ func (l *Layout) onFile(kind calls.FileKind, name, over string) asm.Instructions
 		code = append(code, asm.JEq.Imm(asm.R3, int32(t), name+"file"))
 	}
 	return append(code, asm.Ja.Label(over), asm.Mov.Imm(asm.R0, 0).WithSymbol(name+"file"))
+}
+
+// onLock jumps to over unless the system call futex waits for a lock, as calls.WaitsForLock does.
+func onLock(name, over string) asm.Instructions {
+	waits, locks := name+"waits", name+"locks"
+	return asm.Instructions{
+		argument(asm.R2, 0),
+		asm.LoadMem(asm.R3, asm.R2, regSecond, asm.DWord),
+		asm.And.Imm(asm.R3, calls.CommandOfFutex),
+		asm.JEq.Imm(asm.R3, calls.FutexLockPI, locks),
+		asm.JEq.Imm(asm.R3, calls.FutexLockPI2, locks),
+		asm.JEq.Imm(asm.R3, calls.FutexWait, waits),
+		asm.JNE.Imm(asm.R3, calls.FutexWaitBits, over),
+		asm.LoadMem(asm.R3, asm.R2, regThird, asm.DWord).WithSymbol(waits),
+		asm.Mov.Reg32(asm.R3, asm.R3),
+		asm.JNE.Imm(asm.R3, calls.Contended, over),
+		asm.Mov.Imm(asm.R0, 0).WithSymbol(locks),
+	}
 }
