@@ -15,6 +15,7 @@ import (
 
 	gateway "mirador/http"
 	"mirador/mir"
+	"mirador/mir/api"
 	"mirador/omis"
 	"mirador/omis/host/proc"
 	"mirador/omis/linux"
@@ -253,6 +254,29 @@ func (b *backend) living(name string) ([]int, error) {
 		}
 	}
 	return pids, nil
+}
+
+// Locks lists the locks for which threads of an application wait. Processes that end meanwhile have
+// none.
+func (b *backend) Locks(_ context.Context, name string) ([]api.Lock, error) {
+	a, err := b.registry.App(name)
+	if err != nil {
+		return nil, err
+	}
+	all := []api.Lock{}
+	for _, p := range a.Processes() {
+		if p.Gone {
+			continue
+		}
+		locks, err := proc.Locks(p.PID)
+		if err != nil {
+			continue
+		}
+		for _, l := range locks {
+			all = append(all, api.Lock{Process: p.Token, PID: p.PID, Address: fmt.Sprintf("%#x", l.Addr), Holder: l.Holder, Waiting: l.Waiting})
+		}
+	}
+	return all, nil
 }
 
 func (b *backend) Probes() []gateway.Probe {

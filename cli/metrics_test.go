@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,7 +14,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"mirador/mir/client"
 	"mirador/mir/translate"
 	"mirador/omis/host/perf"
 	"mirador/omis/linux/subject"
@@ -190,6 +193,29 @@ func TestMetricsOfLocks(t *testing.T) {
 	a.between("BLOCKED_COUNT", v[0], 1, own[0]+5) // the holder may let go before the other waits
 	a.between("BLOCKED_TIME", v[1], 1e-3, own[1]/1e6+5)
 	a.between("WAIT_COUNT", v[2], v[0]+40, 1e6) // also the holder's naps
+}
+
+// TestLocks checks which thread holds a lock that another waits for.
+func TestLocks(t *testing.T) {
+	a := startActivity(t)
+	a.p.Tell("locks 1")
+	var locks []client.Lock
+	for late := time.Now().Add(20 * time.Second); len(locks) == 0 && time.Now().Before(late); time.Sleep(5 * time.Millisecond) {
+		if err := json.Unmarshal([]byte(a.must(t, "", "locks", "activity", "--json")), &locks); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(locks) != 1 || locks[0].PID != a.p.PID || locks[0].Holder != a.p.PID || len(locks[0].Waiting) != 1 || locks[0].Waiting[0] == a.p.PID {
+		t.Errorf("%+v, want a lock of the first thread, %d", locks, a.p.PID)
+	}
+	if text := a.must(t, "", "locks", "activity"); !strings.Contains(text, strconv.Itoa(a.p.PID)) {
+		t.Error(text)
+	}
+	a.p.Tell("x")
+	a.p.Line()
+	if text := a.must(t, "", "locks", "activity", "--json"); strings.TrimSpace(text) != "[]" {
+		t.Errorf("after the lock was released: %s", text)
+	}
 }
 
 // startStrace traces some system calls of a process with all its threads. The function ends that, and

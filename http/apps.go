@@ -156,6 +156,19 @@ func (h *appHandlers) launch(x *exchange, req *AppRequest) (App, error) {
 	}, pause)
 }
 
+// listLocks lists the locks for which threads of an application wait.
+func (h *appHandlers) listLocks(x *exchange) error {
+	app, err := h.findApp(x)
+	if err != nil {
+		return err
+	}
+	locks, err := h.backend.Locks(x.r.Context(), app.Name)
+	if err != nil {
+		return err
+	}
+	return sendTable(x, "locks", "lock", locks)
+}
+
 // continueApp continues the programs of an application that were started paused.
 func (h *appHandlers) continueApp(x *exchange) error {
 	app, err := h.findApp(x)

@@ -57,6 +57,8 @@ type Backend interface {
 	// Inside returns a part of a structure with the regions inside its functions.
 	Inside(ctx context.Context, app string, s *sir.Structure) (*sir.Structure, error)
 
+	// Locks lists the locks for which threads of an application wait at present.
+	Locks(ctx context.Context, app string) ([]api.Lock, error)
 	// Probes lists the probes of all applications.
 	Probes() []Probe
 	// Probe returns the probe with an id; ok is false if there is none.

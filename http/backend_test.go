@@ -18,6 +18,7 @@ import (
 
 	"mirador/http/identity"
 	"mirador/mir"
+	"mirador/mir/api"
 	"mirador/mir/conform"
 	"mirador/mir/translate"
 	"mirador/omis"
@@ -137,6 +138,10 @@ func (s *scripted) Inside(_ context.Context, _ string, structure *sir.Structure)
 		}
 	}
 	return structure, nil
+}
+
+func (s *scripted) Locks(context.Context, string) ([]api.Lock, error) {
+	return []api.Lock{{Process: "p_1", PID: 7, Address: "0x10", Waiting: []int{8}}}, nil
 }
 
 func (s *scripted) Probes() []Probe { return s.probes }

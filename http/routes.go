@@ -34,6 +34,8 @@ func Routes() []Route {
 			Doc: "release an application; ?kill=true ends what was started"},
 		{Method: http.MethodPost, Pattern: "/apps/{app}/continue", Role: Control, handle: (*Server).continueApp,
 			Doc: "continue the programs that were started paused"},
+		{Method: http.MethodGet, Pattern: "/apps/{app}/locks", Role: Read, handle: (*Server).listLocks,
+			Doc: "the locks for which threads wait at present, with the threads that hold them where the lock shows it"},
 		{Method: http.MethodGet, Pattern: "/apps/{app}/sir", Role: Read, Documents: true, handle: (*Server).getStructure,
 			Doc: "the structure of the running programs (ETag); ?depth=2 includes the regions inside functions, ?depth=3 those inside these, and so on; ?grep=EXPRESSION returns only the regions whose ids or names match, and those around them; ?prefix=ID&most=N returns a list of at most N regions whose ids begin with it"},
 

@@ -7,6 +7,7 @@
 //	memory N   maps and unmaps a page
 //	usage 1    answers minor faults, voluntary switches, user and system time (getrusage, ms)
 //	events N   touches new pages and changes the processor, also in a new thread
+//	locks 1    the same, but holds the mutex until a byte comes
 //	locks N    has a thread wait for a mutex while another holds it, and for a condition and a semaphore;
 //	           answers how often the mutex was taken when the thread came, and for how long it waited
 //	allocs N   allocates memory in several ways; answers how many bytes it asked for, and the calls
@@ -135,7 +136,10 @@ static void locks(int n) {
 	for (int i = 0; i < n; i++) {
 		pthread_mutex_lock(&mutex);
 		sem_post(&held);
-		usleep(2000);
+		if (n > 1)
+			usleep(2000);
+		else if (scanf(" %*c"))
+			exit(1);
 		pthread_mutex_unlock(&mutex);
 		sem_wait(&done);
 		pthread_mutex_lock(&mutex);

@@ -21,6 +21,7 @@ type (
 	AppRequest    = api.AppRequest    // what Create creates
 	LaunchRequest = api.LaunchRequest // a program to start
 	Metric        = translate.Metric  // a row of the catalog
+	Lock          = api.Lock          // a lock for which threads wait
 )
 
 // Apps returns the applications of this user; root and the gateway's user see all.
@@ -63,6 +64,11 @@ func (c *Client) Continue(ctx context.Context, name string) (app App, err error)
 // kill ends those that the gateway has started.
 func (c *Client) Release(ctx context.Context, app string, kill bool) error {
 	return c.JSON(ctx, Request{Method: http.MethodDelete, Path: fmt.Sprintf("%s?kill=%t", appPath(app), kill)}, nil)
+}
+
+// Locks returns the locks for which threads of an application wait at present.
+func (c *Client) Locks(ctx context.Context, app string) (locks []Lock, err error) {
+	return locks, c.JSON(ctx, Request{Method: http.MethodGet, Path: appPath(app) + "/locks"}, &locks)
 }
 
 // Catalog returns the metrics that a request may name.
