@@ -154,7 +154,9 @@ func TestMetricsOfPerf(t *testing.T) {
 	a.measure("linux:PAGE_FAULTS", "linux:CPU_MIGRATIONS", "linux:ALIGNMENT_FAULTS", "linux:EMULATION_FAULTS")
 	a.do("events", 300)
 	got := a.values(t, "activity", "probe-1", 4)
-	for i, want := range perf() {
+	counts := perf()
+	t.Logf("perf stat %v, measured %v", counts, got)
+	for i, want := range counts {
 		a.between(strings.Split(events, ",")[i], got[i], max(want-5, 0), want)
 	}
 	a.between("page faults", got[0], 600, 700) // 300 in each of two threads
@@ -189,6 +191,7 @@ func TestMetricsOfLocks(t *testing.T) {
 	own := a.do("locks", 40)
 	v := a.values(t, "activity", "probe-1", 3)
 	waits := regexp.MustCompile(`FUTEX_WAIT(_PRIVATE)?, 2[,)]`).FindAllString(calls(), -1)
+	t.Logf("strace %d, own %v, measured %v", len(waits), own, v)
 	a.between("BLOCKED_COUNT", v[0], float64(len(waits)), float64(len(waits)))
 	a.between("BLOCKED_COUNT", v[0], 1, own[0]+5) // the holder may let go before the other waits
 	a.between("BLOCKED_TIME", v[1], 1e-3, own[1]/1e6+5)

@@ -72,8 +72,27 @@ func TestMetricsOfSockets(t *testing.T) {
 		if c.call != "connect" {
 			within("NET_END", now.end-last.end, c.call == "end", 1e-6, wall/1e6)
 		}
+		if c.call == "recv" && c.kind == "tcp" {
+			if sent := sentByTCP(t, p.PID); now.bytesSend != sent {
+				t.Errorf("NET_BYTES_SEND %g, ss shows %g", now.bytesSend, sent)
+			}
+		}
 		last = now
 	}
+}
+
+// sentByTCP returns how many bytes the TCP sockets of a process have sent, as ss shows it.
+func sentByTCP(t *testing.T, pid int) (sum float64) {
+	t.Helper()
+	out := tells(t, "ss", "-tinpHO")
+	for line := range strings.Lines(out) {
+		found := regexp.MustCompile(`bytes_sent:(\d+)`).FindStringSubmatch(line)
+		if found != nil && strings.Contains(line, fmt.Sprintf("pid=%d,", pid)) {
+			n, _ := strconv.ParseFloat(found[1], 64)
+			sum += n
+		}
+	}
+	return sum
 }
 
 // messages returns the values of the metrics of the network.
