@@ -169,6 +169,10 @@ func TestMetricsOfPerf(t *testing.T) {
 	a.control(t, "ACTIVATE")
 	a.do("events", 10)
 	a.between("page faults after RESET", a.values(t, "activity", "probe-1", 4)[0], 20, 60)
+	a.kill(t)
+	a.await(t, a.begin(t))
+	a.do("events", 100) // the next gateway begins at 0
+	a.between("page faults after the gateway was killed", a.values(t, "activity", "probe-1", 4)[0], 200, 260)
 }
 
 // TestMetricsOfAllocations compares the calls and bytes of the allocator with the program's own sums.
