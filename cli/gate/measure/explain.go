@@ -22,7 +22,7 @@ const (
 	mostReasons  = 4
 	worthSaying  = 0.005 // differences below this part of the unit's time are left out
 	systemCalls  = "SYSCALL_COUNT"
-	waitingTimes = "BLOCKED_TIME"
+	waitingTimes = "WAIT_TIME"
 )
 
 // profile is what a program did in each call of a unit.
