@@ -17,6 +17,7 @@ import (
 	"mirador/mir"
 	"mirador/mir/api"
 	"mirador/omis"
+	"mirador/omis/host/locks"
 	"mirador/omis/host/proc"
 	"mirador/omis/linux"
 	"mirador/omis/monitor"
@@ -268,11 +269,11 @@ func (b *backend) Locks(_ context.Context, name string) ([]api.Lock, error) {
 		if p.Gone {
 			continue
 		}
-		locks, err := proc.Locks(p.PID)
+		found, err := locks.Of(p.PID)
 		if err != nil {
 			continue
 		}
-		for _, l := range locks {
+		for _, l := range found {
 			all = append(all, api.Lock{Process: p.Token, PID: p.PID, Address: fmt.Sprintf("%#x", l.Addr), Holder: l.Holder, Waiting: l.Waiting})
 		}
 	}

@@ -1,6 +1,8 @@
 //go:build linux
 
-package proc
+// Package locks finds the locks for which threads of a process wait, in /proc and in the memory of
+// the process. cli imports it. It starts no goroutines.
+package locks
 
 import (
 	"encoding/binary"
@@ -11,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis/host/calls"
+	"mirador/omis/host/proc"
 )
 
 // Lock is a lock for which threads of a process wait at present.
@@ -20,10 +23,10 @@ type Lock struct {
 	Waiting []int // threads
 }
 
-// Locks returns the locks for which threads of a process wait in the kernel, those with the most
+// Of returns the locks for which threads of a process wait in the kernel, those with the most
 // waiting threads first. It stops no thread: each thread is seen at another instant.
-func Locks(pid int) ([]Lock, error) {
-	tids, err := Threads(pid)
+func Of(pid int) ([]Lock, error) {
+	tids, err := proc.Threads(pid)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +80,7 @@ func waitsFor(pid, tid int) (addr uint64, inherits, waits bool) {
 func holder(pid int, addr uint64, inherits bool, tids []int) int {
 	const threadNumber = 1<<30 - 1 // FUTEX_TID_MASK
 	var words [12]byte
-	if _, err := ReadMemory(pid, addr, words[:]); err != nil {
+	if _, err := proc.ReadMemory(pid, addr, words[:]); err != nil {
 		return 0
 	}
 	tid := int(binary.LittleEndian.Uint32(words[8:]))
