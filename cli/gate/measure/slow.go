@@ -87,11 +87,15 @@ func (r *Runner) costs(ctx context.Context, s Side, limits []request.Limit, a ac
 			return nil, nil, err
 		}
 		for i, p := range pairs {
-			all[i] = append(all[i], (p.Head-p.Base)/trialRuns)
-			base[i] = append(base[i], p.Base)
+			if cost := (p.Head - p.Base) / trialRuns; !math.IsNaN(cost) { // each had blocks with enough calls
+				all[i], base[i] = append(all[i], cost), append(base[i], p.Base)
+			}
 		}
 	}
-	for i := range limits {
+	for i, l := range limits {
+		if len(all[i]) == 0 {
+			return nil, nil, fmt.Errorf("line %d of the gate: no block of any start had enough calls of %s: try a longer --block, or a machine that does less beside", l.Pos.Line, l.Region)
+		}
 		costs, medians = append(costs, verdict.Median(all[i])), append(medians, verdict.Median(base[i]))
 	}
 	return costs, medians, nil

@@ -193,11 +193,11 @@ func (k *Costs) try(placement string, again bool) error {
 	if isRough(found) {
 		k.config.Log.Info("the machine is too busy to measure well what probes cost: their cost is rough", "placement", placement)
 	}
-	if k.config.File == "" {
-		return nil
-	}
 	good := maps.Clone(k.known)
 	maps.DeleteFunc(good, func(_ string, costs map[string]program.Cost) bool { return isRough(costs) })
+	if k.config.File == "" || len(good) == 0 {
+		return nil
+	}
 	return save(k.config.File, good)
 }
 

@@ -46,7 +46,7 @@ func warp(ticks func() uint64, d time.Duration) error {
 			if unix.SchedSetaffinity(0, &set) != nil {
 				return // the processor went offline meanwhile
 			}
-			for n := 0; n%64 != 0 || time.Now().Before(end); n++ {
+			for n := 0; n == 0 || n%64 != 0 || time.Now().Before(end); n++ { // also if the thread begins late
 				before := greatest.Load()
 				now := ticks()
 				if now < before {
