@@ -171,8 +171,8 @@ func TestGateSelfTest(t *testing.T) {
 		}
 		return rep
 	}
-	rep := test(slowerPrice, exitOK, "as it must", "--slowdown=900")
-	if rep.Results != nil && (len(rep.Results) != 2 || *rep.Results[0].Change > 1 || *rep.Results[1].Change < 2) {
+	rep := test(slowerPrice, exitOK, "as it must", "--slowdown=300")
+	if rep.Results != nil && (len(rep.Results) != 2 || *rep.Results[0].Change > 1 || *rep.Results[1].Change < 1.5) {
 		t.Errorf("%+v", rep)
 	}
 	test(slowerPrice, exitUsage, "within the limit", "--slowdown=50")

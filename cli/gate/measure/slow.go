@@ -22,21 +22,20 @@ type injection struct {
 
 // action is something whose cost does not vary.
 type action struct {
-	make string // the request that makes its object
-	text string // what is executed, with the object's token
-	most int    // times in a request, whose length the gateway limits
+	make  string // the request that makes its object
+	text  string // what is executed, with the object's token
+	most  int    // times in a request, whose length the gateway limits
+	tried int    // times in each call while its cost is measured: more would leave too few calls in a block
 }
 
 // actions are what can be executed, the shortest first: about 2 ns and about 50 ns.
 var actions = []action{
-	{"pa_counter_create()", " pa_counter_add([%[1]s],1)", 2000},
-	{`pa_timer_create3("ordered",1)`, " pa_timer_start([%[1]s]) pa_timer_stop([%[1]s])", 1000},
+	{"pa_counter_create()", " pa_counter_add([%[1]s],1)", 2000, 300},
+	{`pa_timer_create3("ordered",1)`, " pa_timer_start([%[1]s]) pa_timer_stop([%[1]s])", 1000, 20},
 }
 
-const (
-	trials    = 3   // starts that measure what an action costs
-	trialRuns = 300 // of the action in each call
-)
+// trials is the number of starts that measure what an action costs.
+const trials = 3
 
 // Slow returns the side with its units slowed down: the median duration of each limit's unit
 // grows by this part.
@@ -77,7 +76,7 @@ func (r *Runner) Slow(ctx context.Context, s Side, limits []request.Limit, part 
 func (r *Runner) costs(ctx context.Context, s Side, limits []request.Limit, a action) (costs, medians []float64, err error) {
 	with := s
 	for range limits {
-		with.injected = append(with.injected, injection{a, trialRuns})
+		with.injected = append(with.injected, injection{a, a.tried})
 	}
 	all, base := make([][]float64, len(limits)), make([][]float64, len(limits))
 	for n := range trials {
@@ -87,7 +86,7 @@ func (r *Runner) costs(ctx context.Context, s Side, limits []request.Limit, a ac
 			return nil, nil, err
 		}
 		for i, p := range pairs {
-			if cost := (p.Head - p.Base) / trialRuns; !math.IsNaN(cost) { // each had blocks with enough calls
+			if cost := (p.Head - p.Base) / float64(a.tried); !math.IsNaN(cost) { // each had blocks with enough calls
 				all[i], base[i] = append(all[i], cost), append(base[i], p.Base)
 			}
 		}
