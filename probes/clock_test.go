@@ -31,6 +31,7 @@ func TestManyProbesDeliver(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(11*time.Second - many*time.Millisecond)
+		synctest.Wait() // until what is due now is delivered
 		execute(p, 1)
 		for i := range many {
 			if got, want := len(streams[i]), 11_000/every(i); got < want-1 || got > want {

@@ -117,6 +117,7 @@ func TestThreadChurn(t *testing.T) {
 	library := newStore(t, p, g.ID, program.StoreSums)
 	place(t, p, g.at(g.fun["pthread_create"]), program.Op{Do: program.OpAdd, Value: 1, Store: library})
 	const threads = 10_000
+	const again = 100 // numbers that other tests may have the kernel use again
 	before := forks(t)
 	g.do("onebyone %d 1", threads)
 	g.do("call 1")
@@ -131,7 +132,7 @@ func TestThreadChurn(t *testing.T) {
 	if sum != threads+1 || sums.Lost() != 0 {
 		t.Errorf("in all %d calls, lost %d", sum, sums.Lost())
 	}
-	if rows := int64(len(list)) + crowd; rows > threads+1 || rows < threads+1 && forks(t)-before < numbers(t) {
+	if rows := int64(len(list)) + crowd; rows > threads+1 || rows < threads+1-again && forks(t)-before < numbers(t) {
 		t.Errorf("%d rows, %d calls told together", len(list), crowd)
 	}
 	const few = 100
