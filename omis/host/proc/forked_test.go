@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"mirador/omis/host/proc"
 )
@@ -40,9 +41,12 @@ func TestForked(t *testing.T) {
 		}
 		want = append(want, pid)
 	}
-	got := proc.Forked(cmd.Process.Pid)
-	slices.Sort(got)
 	slices.Sort(want)
+	var got []int
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end) && !slices.Equal(got, want); time.Sleep(time.Millisecond) {
+		got = proc.Forked(cmd.Process.Pid) // the command may not have been executed yet
+		slices.Sort(got)
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("forked %d, want %d", got, want)
 	}
