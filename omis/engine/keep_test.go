@@ -256,3 +256,21 @@ func TestValuesInMemoryAreRecorded(t *testing.T) {
 		t.Errorf("lost at %v, %v, want no loss: Settle forgets the losses of keys that no object has", lost, err)
 	}
 }
+
+// TestLevelsInMemoryAreRecorded checks that the journal has the key of a timer of levels, which only the
+// monitor can read, before it has a value.
+func TestLevelsInMemoryAreRecorded(t *testing.T) {
+	b, _, _ := startPlacing(t)
+	j := make(journal)
+	b.engine.SetJournal(j)
+	b.ask(`: pa_timer_create()`)
+	if _, err := b.tool.Keep("pa_t_1", "level"); err != nil {
+		t.Fatal(err)
+	}
+	b.ask(`thread_reached_addr([],0x10) : pa_timer_take_level([pa_t_1],"threads")`)
+	b.ask(": csr_enable([c_1])")
+	b.runs("c_1", "trap", "pa_timer_take_level cannot be done outside of the monitor")
+	if !j["level"] {
+		t.Errorf("the journal has %v, want level", j)
+	}
+}

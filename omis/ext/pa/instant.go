@@ -7,6 +7,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/node"
+	"mirador/omis/program"
 	"mirador/omis/service"
 )
 
@@ -35,7 +36,7 @@ const threadsLevel = "threads"
 // instantServices returns the table row of the service that measures levels.
 func instantServices() []service.Service {
 	return []service.Service{{
-		Name: "pa_timer_take_level", Action: takeLevel, Class: classTimer, Object: classTimer, Local: true,
+		Name: "pa_timer_take_level", Action: takeLevel, Compile: compileLevel, Class: classTimer, Object: classTimer, Local: true,
 		Params: []service.Param{timers(), service.StringParam("level")},
 		Doc:    "measure a level of the process at this instant, as if it were the length of an interval: " + levelNames() + ". The sizes are in bytes, as proc_get_info has them; threads is the number of live threads. Where a service returns seconds, one of the level is a billionth; pa_timer_exact returns whole numbers",
 	}}
@@ -43,6 +44,12 @@ func instantServices() []service.Service {
 
 func levelNames() string {
 	return strings.Join(slices.Sorted(maps.Keys(processLevels())), ", ") + " or " + threadsLevel
+}
+
+// compileLevel refuses. An action without Compile changes no cell for the engine, which then would not
+// record that the monitor has the values of the timer in its memory.
+func compileLevel([]service.Argument) (program.Op, error) {
+	return program.Op{}, &program.Refusal{Why: "pa_timer_take_level cannot be done outside of the monitor"}
 }
 
 func takeLevel(c *service.Call) ([]omis.Value, error) {
