@@ -231,7 +231,7 @@ func (p *Probe) noteLoss() string {
 	if w == nil || w.lost.IsZero() {
 		return ""
 	}
-	notice := fmt.Sprintf("lost: what was measured before %s, or a part of it; the former gateway had it in its memory (placement trap) and was killed", w.lost.Format(time.RFC3339))
+	notice := fmt.Sprintf("lost: what was measured before %s, or a part of it; the former gateway had it in its memory and was killed", w.lost.Format(time.RFC3339))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.notice = notice
