@@ -50,14 +50,21 @@ func measureDeliveries(ctx context.Context, o options) (*report.Table, error) {
 			}
 			a.latest = 0
 		}
-		if got := len(a.first); got != o.documents {
+		switch got := len(a.first); got {
+		case o.documents:
+		case 0:
+			return errors.New("no probe has delivered")
+		default:
 			t.Note("Only %d probes have delivered.", got)
 		}
 		return nil
 	})
+	if err != nil {
+		return t, err // without rows: no figure is no success
+	}
 	t.Add(report.Row{What: "CPU time of the gateway, of one processor", Unit: report.Percent, Ours: report.Summary(busy), Goal: report.AtMost(50)})
 	t.Add(report.Row{What: "latest document of a second", Unit: report.Nanoseconds, Ours: report.Summary(late), Goal: report.AtMost(float64(100 * time.Millisecond))})
-	return t, err
+	return t, nil
 }
 
 // withMany calls do with a gateway that has a target with many functions as an application.
