@@ -32,9 +32,9 @@ const (
 	rowBuckets = rowOpen + 16*near
 )
 
-// nobody replaces the number of the store in a row that the program has taken but could not enter into the
+// unlisted is written for the number of the store in a row that the program has taken but could not enter into the
 // index. The monitor frees such rows.
-const nobody = -1
+const unlisted = -1
 
 // maxOpen is the most open intervals of a thread, and near is how many of them are in the row itself. The
 // others are in Pool.Deep. Deeper intervals are not measured and count as unfinished.

@@ -328,7 +328,7 @@ func (a *assembler) newRow(p *Pool, name, over string) asm.Instructions {
 		asm.Mov.Imm(asm.R4, 0),
 		asm.FnMapUpdateElem.Call(),
 		asm.JEq.Imm(asm.R0, 0, name+"have"),
-		asm.Mov.Imm(asm.R1, nobody),
+		asm.Mov.Imm(asm.R1, unlisted),
 		asm.StoreMem(rowAt, RowOwner+4, asm.R1, asm.Word),
 		asm.Ja.Label(full))
 	return code
