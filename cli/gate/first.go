@@ -60,8 +60,8 @@ func (d *Draft) Write(ctx context.Context) (string, error) {
 	return d.text(found, values, system), ctx.Err()
 }
 
-// repeated returns the functions that are called more than once, all if there is none: the time of
-// functions such as main is that of the whole program.
+// repeated returns the functions that are called more than once, because the time of functions such as main is
+// that of the whole program. If each function is called once, it returns all.
 func repeated(all []measure.Hot) (some []measure.Hot) {
 	for _, f := range all {
 		if f.Count > 1 {

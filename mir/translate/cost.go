@@ -68,7 +68,7 @@ func (m Metric) needs() string {
 	return ""
 }
 
-// eventService returns the service of the event that begins what is measured, "" if there is none.
+// eventService returns the service of the event that begins what is measured, "" if no event does.
 func (m Metric) eventService() string {
 	if len(m.begin) == 0 {
 		return ""

@@ -37,8 +37,8 @@ type regionCopy struct {
 // findRegion finds the code that a codeRegion delimits. From alone, or from equal to to, means
 // the whole region: MIR 4 measures only the beginning if to is omitted, but a region of a
 // structure has an end of its own, and a time needs one. To alone means the region's end. If
-// from and to are two units, end is the second one, of which only the exits count, as the
-// entries of the first one.
+// from and to are two units, end is the second one: the entries of the first and the exits of
+// the second delimit the region.
 func findRegion(c *mir.CodeRegion, t *Targets) (r, end *region, _ *Error) {
 	copies, err := findNamed(cmp.Or(c.From, c.To), c.Pos, t)
 	if err != nil {

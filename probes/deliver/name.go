@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// The configuration allows the name of a server, and whoever answers for the name in the DNS decides
+// The configuration allows the name of a server, but the owner of the name's DNS zone decides
 // which addresses it has. Such an answer must not lead to services that only this machine, or the host
 // of a virtual machine, may use: they often trust everyone who can reach them.
 

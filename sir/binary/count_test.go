@@ -165,8 +165,8 @@ func countedLoops(t *testing.T, source string, flags ...string) (all []counted) 
 
 // TestLoopsAgreeWithGcov counts executions and iterations of loops with gdb at the addresses that
 // Inside found, and compares with gcov's counts of a program that gcc instrumented. Without
-// optimisation all loops must agree. With it, those must of which the code has exactly one, unless
-// they are refused.
+// optimisation all loops must agree. With it, a loop must agree if the code has it exactly
+// once and it is not refused.
 func TestLoopsAgreeWithGcov(t *testing.T) {
 	const source = "testdata/loops.c"
 	lines := covered(t, source)

@@ -71,8 +71,8 @@ func TestDivideNumbers(t *testing.T) {
 
 const gateText = `<g:gate xmlns:g="urn:mirador:gate"><instrreq><codeRegion from="a:f&lt;int>"/><metric name="COUNT" g:max="1"/><metric name="WC_TIME" g:max="1 s" g:max-change="3%"/></instrreq></g:gate>`
 
-// filled returns a history of twelve entries, of which the first is of another machine, with a change
-// after six.
+// filled returns a history of twelve entries with a change after six. The first entry is of another
+// machine.
 func filled(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")

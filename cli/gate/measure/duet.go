@@ -78,7 +78,7 @@ func (r *Runner) enterAll(ctx context.Context, sides []Side, limits []request.Li
 }
 
 // joined returns the medians of the rounds in which both programs made enough calls, and ran without
-// disturbance. A start of which less than half of the rounds are left has no ratio.
+// disturbance. A start has no ratio if less than half of its rounds are left.
 func joined(rounds [][]Pair, i int, bias float64) Pair {
 	var ratios, base, head []float64
 	for _, round := range rounds {

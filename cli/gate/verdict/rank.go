@@ -43,7 +43,7 @@ func averages(values []float64) []float64 {
 }
 
 // rank returns the number of the average that bounds the interval of n values from one side,
-// with the given error; 0 if there is none.
+// with the given error. It returns 0 if n values are too few for that error.
 func rank(n int, alpha float64) int {
 	// count[j] is the number of subsets of 1..n with the sum j. All subsets are equally likely
 	// to be the ranks of the positive values if the true centre is 0.

@@ -28,7 +28,7 @@ func Shift(base, head []float64, below, above float64) Interval {
 }
 
 // rankOfTwo returns the number of the difference that bounds the interval from one side, with the
-// given error; 0 if there is none.
+// given error. It returns 0 if there are too few values for that error.
 func rankOfTwo(m, n int, alpha float64) int {
 	count := arrangements(m, n)
 	most, k := 0.0, 0

@@ -75,8 +75,8 @@ func waitsFor(pid, tid int) (addr uint64, inherits, waits bool) {
 }
 
 // holder returns the thread that holds a lock: the kernel requires that the word of a lock with
-// inheritance of priorities names it, and a mutex of glibc has it two words later. Of what stands
-// there only the number of a thread of the process is accepted.
+// inheritance of priorities names it, and a mutex of glibc has it two words later. The
+// program may have written anything there, so only the number of one of its threads is accepted.
 func holder(pid int, addr uint64, inherits bool, tids []int) int {
 	const threadNumber = 1<<30 - 1 // FUTEX_TID_MASK
 	var words [12]byte
