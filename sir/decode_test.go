@@ -9,7 +9,7 @@ import (
 
 // TestDecode checks that Decode reads what Encode writes.
 func TestDecode(t *testing.T) {
-	want := &Structure{Programs: []Program{{Path: "/bin/mmul", BuildID: "ab12", Regions: []Region{
+	want := &Structure{Producer: "mirador 1", Programs: []Program{{Path: "/bin/mmul", BuildID: "ab12", Regions: []Region{
 		{ID: "mmul:dot", Name: "dot", Symbol: "dot", Kind: Function, File: "work.c", Line: 7, Entry: 0x1136, Size: 96, Regions: []Region{
 			{ID: "mmul:dot.1", Name: "tab\tand\nline", Kind: Function, Entry: 0x1140, Size: 16, Unknown: "a table"},
 			{ID: "mmul:dot/loop1", Name: "loop1", Kind: Loop, File: "work.c", Line: 9, Entry: 0x1140, Size: 24, Code: &Code{
@@ -18,7 +18,14 @@ func TestDecode(t *testing.T) {
 			}, Regions: []Region{{ID: "mmul:dot/loop1/call.f", Name: "call.f", Kind: Call, Entry: 1, Size: 5, Code: &Code{Callee: "f()", Ranges: []Range{{1, 6}}, Uncounted: "no"}}}},
 		}},
 		{ID: "mmul:_Z1fi", Name: `f<"a">(int&)`, Symbol: "_Z1fi", Kind: Function, Entry: 1 << 63},
-	}}, {Path: "/lib/libc.so.6"}}}
+	}}, {Path: "/lib/libc.so.6"}, {Path: "mmul", Resources: []Resource{
+		{In: "file:///a.c", Out: "file:///b.c", Hash: "ab", Language: "c", Gaps: []Gap{{1, 2, 3, 4, "a macro"}, {Line: 7, Reason: "the end"}}, MoreGaps: 9}, {In: "b.f", Language: "fortran"},
+	}, Regions: []Region{{ID: "mmul:f", Name: "f", Kind: Function, Form: "static", File: "a.c", Line: 1, Extent: &Extent{1, 9, 1}, Regions: []Region{
+		{ID: "mmul:f/loop1", Name: "loop1", Kind: Loop, Form: "for", File: "a.c", Line: 2, Code: &Code{Column: 2, EndLine: 4, EndColumn: 2}},
+		{ID: "mmul:f/lambda1", Name: "lambda1", Kind: Lambda, File: "a.c", Line: 5, Extent: &Extent{1, 9, 1}},
+		{ID: "mmul:f/if1", Name: "if1", Kind: If, File: "a.c", Line: 9, Code: &Code{Column: 2, EndLine: 9, EndColumn: 8}, Regions: []Region{
+			{ID: "mmul:f/lambda2", Name: "lambda2", Kind: Lambda, File: "a.c", Line: 9, Extent: &Extent{1, 9, 7}}}},
+	}}}}}}
 	var text bytes.Buffer
 	if err := Encode(&text, want); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ func TestEncode(t *testing.T) {
 		{ID: "mmul:_Z1fi", Name: `f<"a">(int&)`, Symbol: "_Z1fi", Kind: "function", Entry: 0x1200},
 	}}}}
 	const want = `<?xml version="1.0" encoding="UTF-8"?>
-<sir>
+<sir version="2">
   <program path="/bin/mmul" buildId="ab12">
     <unit id="mmul:dot" name="dot" symbol="dot" kind="function" file="work.c" line="7" entry="0x1136" size="96">
       <unit id="mmul:dot.1" name="inside" kind="loop" entry="0x1140" size="16"/>

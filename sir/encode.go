@@ -3,6 +3,7 @@ package sir
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,6 +13,10 @@ import (
 // Root returns the name of the root element of a structure document.
 func (*Structure) Root() string { return "sir" }
 
+// grammarVersion is the version of the grammar of structure documents. Documents without a version
+// have functions, loops, bodies and calls of binaries only.
+const grammarVersion = "2"
+
 // Encode writes the structure as a document, in which functions are called units. It omits
 // attributes without a value (an empty build id, an unknown file), and replaces characters that
 // XML cannot carry by U+FFFD.
@@ -20,6 +25,9 @@ func Encode(w io.Writer, s *Structure) error {
 	doc.WriteSettings.CanonicalAttrVal = true // keeps tabs and newlines in attributes
 	doc.CreateProcInst("xml", `version="1.0" encoding="UTF-8"`)
 	root := doc.CreateElement(s.Root())
+	root.CreateAttr("version", grammarVersion)
+	optional(root, "language", s.language())
+	optional(root, "producer", s.Producer)
 	for i := range s.Programs {
 		encodeProgram(root.CreateElement("program"), &s.Programs[i])
 	}
@@ -33,7 +41,61 @@ func Encode(w io.Writer, s *Structure) error {
 func encodeProgram(e *etree.Element, p *Program) {
 	e.CreateAttr("path", characters(p.Path))
 	optional(e, "buildId", p.BuildID)
+	for i := range p.Resources {
+		encodeResource(e.CreateElement("resource"), &p.Resources[i])
+	}
 	encodeRegions(e, p.Regions)
+}
+
+func encodeResource(e *etree.Element, r *Resource) {
+	e.CreateAttr("in", characters(r.In))
+	optional(e, "out", r.Out)
+	optional(e, "hash", r.Hash)
+	optional(e, "language", r.Language)
+	numbers(e, []attribute{{"moreGaps", r.MoreGaps}})
+	for _, g := range r.Gaps {
+		child := e.CreateElement("gap")
+		numbers(child, []attribute{{"startLine", g.Line}, {"startColumn", g.Column}, {"endLine", g.EndLine}, {"endColumn", g.EndColumn}})
+		child.CreateAttr("reason", characters(g.Reason))
+	}
+}
+
+// language returns the language of all resources, "" if there are several.
+func (s *Structure) language() string {
+	var all []string
+	for _, p := range s.Programs {
+		for _, r := range p.Resources {
+			all = append(all, r.Language)
+		}
+	}
+	if slices.Sort(all); len(all) == 0 || all[0] != all[len(all)-1] {
+		return ""
+	}
+	return all[0]
+}
+
+// attribute is an attribute with a number, which is left out if it is 0.
+type attribute struct {
+	name  string
+	value int
+}
+
+func numbers(e *etree.Element, list []attribute) {
+	for _, a := range list {
+		if a.value > 0 {
+			e.CreateAttr(a.name, strconv.Itoa(a.value))
+		}
+	}
+}
+
+// encodePosition writes where a region is in the source, if it is known.
+func encodePosition(parent *etree.Element, r *Region, column, endLine, endColumn int) {
+	if r.File == "" || r.Line == 0 {
+		return
+	}
+	e := parent.CreateElement("position")
+	e.CreateAttr("file", characters(r.File))
+	numbers(e, []attribute{{"startLine", r.Line}, {"startColumn", column}, {"endLine", endLine}, {"endColumn", endColumn}})
 }
 
 func encodeRegions(parent *etree.Element, regions []Region) {
@@ -43,26 +105,34 @@ func encodeRegions(parent *etree.Element, regions []Region) {
 			encodeCode(parent.CreateElement("codeRegion"), r)
 			continue
 		}
-		e := parent.CreateElement("unit")
-		e.CreateAttr("id", characters(r.ID))
-		e.CreateAttr("name", characters(r.Name))
-		optional(e, "symbol", r.Symbol)
-		e.CreateAttr("kind", characters(string(r.Kind)))
-		optional(e, "file", r.File)
-		if r.Line > 0 {
-			e.CreateAttr("line", strconv.Itoa(r.Line))
-		}
+		encodeUnit(parent.CreateElement("unit"), r)
+	}
+}
+
+func encodeUnit(e *etree.Element, r *Region) {
+	e.CreateAttr("id", characters(r.ID))
+	e.CreateAttr("name", characters(r.Name))
+	optional(e, "symbol", r.Symbol)
+	e.CreateAttr("kind", characters(string(r.Kind)))
+	optional(e, "form", r.Form)
+	optional(e, "file", r.File)
+	numbers(e, []attribute{{"line", r.Line}})
+	if r.Extent == nil {
 		e.CreateAttr("entry", address(r.Entry))
 		e.CreateAttr("size", strconv.FormatUint(r.Size, 10))
-		optional(e, "unknown", r.Unknown)
-		encodeRegions(e, r.Regions)
 	}
+	optional(e, "unknown", r.Unknown)
+	if x := r.Extent; x != nil {
+		encodePosition(e, r, x.Column, x.EndLine, x.EndColumn)
+	}
+	encodeRegions(e, r.Regions)
 }
 
 func encodeCode(e *etree.Element, r *Region) {
 	c := r.Code
 	e.CreateAttr("id", characters(r.ID))
 	e.CreateAttr("type", characters(string(r.Kind)))
+	optional(e, "form", r.Form)
 	optional(e, "callee", c.Callee)
 	if c.Irreducible {
 		e.CreateAttr("irreducible", "true")
@@ -72,18 +142,7 @@ func encodeCode(e *etree.Element, r *Region) {
 	}
 	optional(e, "uncounted", c.Uncounted)
 	optional(e, "untimed", c.Untimed)
-	if r.File != "" && r.Line > 0 {
-		p := e.CreateElement("position")
-		p.CreateAttr("file", characters(r.File))
-		for _, n := range []struct {
-			name  string
-			value int
-		}{{"startLine", r.Line}, {"startColumn", c.Column}, {"endLine", c.EndLine}} {
-			if n.value > 0 {
-				p.CreateAttr(n.name, strconv.Itoa(n.value))
-			}
-		}
-	}
+	encodePosition(e, r, c.Column, c.EndLine, c.EndColumn)
 	for _, piece := range c.Ranges {
 		p := e.CreateElement("range")
 		p.CreateAttr("low", address(piece.Low))

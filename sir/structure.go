@@ -1,6 +1,7 @@
 // Package sir defines the structure document: programs as trees of regions, with ids that
 // requests refer to. It imports no other package of this module. sir/binary creates a Program
-// from ELF and DWARF; mir/translate finds regions in it, and asks a Locator for their places.
+// from ELF and DWARF, sir/source from source files; mir/translate finds regions in it, and asks a
+// Locator for their places.
 package sir
 
 import (
@@ -10,14 +11,32 @@ import (
 
 // Structure has the structure of a set of programs.
 type Structure struct {
+	Producer string // the program that made it, "" if it is not known
 	Programs []Program
 }
 
-// Program is an executable or a shared library.
+// Program is an executable or a shared library, or what a set of source files is compiled to.
 type Program struct {
-	Path    string
-	BuildID string   // hexadecimal, "" if the file has none
-	Regions []Region // in the order of their addresses
+	Path      string     // of sources: the name of the program
+	BuildID   string     // hexadecimal, "" if the file has none
+	Resources []Resource // the source files
+	Regions   []Region   // in the order of their addresses, or of the sources
+}
+
+// Resource is a source file.
+type Resource struct {
+	In, Out  string // as the request names them
+	Hash     string // of its text: SHA-256, hexadecimal
+	Language string
+	Gaps     []Gap // the parts that were not understood
+	MoreGaps int   // how many others there are
+}
+
+// Gap is a part of a source file that was not understood.
+type Gap struct {
+	Line, Column       int
+	EndLine, EndColumn int // of its last byte
+	Reason             string
 }
 
 // Kind is the kind of a region.
@@ -31,6 +50,33 @@ const (
 	Call     Kind = "call"
 )
 
+// Further kinds of regions of sources. The first ones are units.
+const (
+	MainProgram Kind = "program" // of Fortran
+	Module      Kind = "module"  // also a namespace and a package
+	Class       Kind = "class"   // also a struct and an interface with code
+	Method      Kind = "method"
+	Subroutine  Kind = "subroutine"
+	Lambda      Kind = "lambda" // also a closure
+
+	If         Kind = "if"     // with its branches
+	Switch     Kind = "switch" // with its branches
+	Branch     Kind = "branch"
+	Block      Kind = "block"
+	Try        Kind = "try"
+	Catch      Kind = "catch"
+	Finally    Kind = "finally"
+	Throw      Kind = "throw"
+	Return     Kind = "return"
+	Stop       Kind = "stop" // a statement that ends the program
+	OpenMP     Kind = "openmp"
+	IO         Kind = "io"         // a statement of input or output
+	Allocation Kind = "allocation" // a statement that allocates or frees memory
+	Lock       Kind = "lock"       // a block that holds a lock, or a statement that takes or frees one
+	Spawn      Kind = "spawn"      // a statement that starts a thread
+	Deferred   Kind = "deferred"   // a call at the end of the function
+)
+
 // Region is a part of a program that can be measured, with the regions inside it. Its id is
 // stable: it depends only on the program's identity and the region's name, so the same build
 // has the same ids in every run, on every machine.
@@ -39,21 +85,31 @@ type Region struct {
 	Name    string // demangled, as in the source
 	Symbol  string // as in the symbol table
 	Kind    Kind
-	File    string // from DWARF
+	Form    string // the variant of the kind, "" if there is only one
+	File    string // from DWARF, or a resource
 	Line    int
 	Entry   uint64 // address in the file, without the module's bias
 	Size    uint64
-	Code    *Code // of a region inside a function
+	Code    *Code   // of a region inside a function
+	Extent  *Extent // of a unit of a source
 	Regions []Region
 	// Unknown says why the regions inside are not known, "" if they are.
 	Unknown string
 }
 
+// Extent is where a unit is in the source. Columns count bytes.
+type Extent struct {
+	Column             int // in Line
+	EndLine, EndColumn int // of its last byte
+}
+
 // Code describes a region inside a function.
 type Code struct {
-	Column  int    // in Line, 0 if not known
-	EndLine int    // the greatest line
-	Callee  string // of a call: the name in the source, "" if it is not known
+	Column  int // in Line, 0 if not known
+	EndLine int // the greatest line
+	// EndColumn is that of the last byte, 0 if it is not known.
+	EndColumn int
+	Callee    string // of a call: the name in the source, "" if it is not known
 	// Irreducible: control enters the loop at several places. It has no body then.
 	Irreducible bool
 	Ranges      []Range
