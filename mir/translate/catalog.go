@@ -22,9 +22,9 @@ type Metric struct {
 	Doc      string           `json:"what" xml:"what"`                     // what it measures
 	Measured string           `json:"how" xml:"how"`                       // how it is measured
 	Cost     string           `json:"cost,omitempty" xml:"cost,omitempty"` // placement and rough figure
-	// Aggregate says what aggregates are over: the same for all metrics (doc/mir-semantics.md).
+	// Aggregate says over which values aggregates are computed, by one rule for all metrics (doc/mir-semantics.md).
 	Aggregate string `json:"aggregates,omitempty" xml:"aggregates,omitempty"`
-	// Needs says what the machine or the program must have: where it is missing, the metric cannot be measured.
+	// Needs says what the machine or the program must have so that the metric can be measured.
 	Needs string `json:"needs,omitempty" xml:"needs,omitempty"`
 	// Unavailable is the reason why it cannot be measured, here or at all; "" if it can.
 	Unavailable string `json:"unavailable,omitempty" xml:"unavailable,omitempty"`
@@ -97,7 +97,8 @@ func inSpace(space string, list []Metric) []Metric {
 	return list
 }
 
-// aggregates returns what an aggregate of the metric is over (MIR 4): one rule for all metrics.
+// aggregates describes the values over which aggregates of the metric are computed (MIR 4), by one
+// rule for all metrics.
 func (m Metric) aggregates() string {
 	if m.Unavailable != "" {
 		return ""
@@ -137,7 +138,7 @@ func metric(name string, region bool) (found Metric, ok bool) {
 	return found, ok
 }
 
-// With returns the metric with the reason why the machine cannot measure it added to its own.
+// With returns the metric, and adds to Unavailable the reason why the machine lacks it, if it does.
 func (m Metric) With(lacks func(Metric) string) Metric {
 	if lacks == nil {
 		return m

@@ -43,7 +43,7 @@ func (m Metric) costAlone() string {
 }
 
 // needs describes what a machine or a program must have so that the metric can be measured; "" if
-// any has it, or if the metric is never measured.
+// every machine and every program has it, or if the metric is never measured.
 func (m Metric) needs() string {
 	switch {
 	case m.Unavailable != "":

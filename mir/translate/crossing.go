@@ -10,7 +10,8 @@ import (
 // where an end follows an end, the later one has no beginning. Neither has a value. The plan counts all
 // beginnings and all ends, so that a measurement shows how many have none.
 
-// crossing makes the plan one for a region that ends in another unit.
+// crossing changes the plan so that it measures a region that ends in another unit. It refuses what
+// such a plan cannot do.
 func crossing(p *Plan, end *region, c *mir.CodeRegion) *Error {
 	p.Gains.crosses = true
 	p.Region += " to " + end.name
@@ -43,7 +44,7 @@ func (g *Gains) stops(timers []omis.Token) []string {
 	return calls("pa_timer_stop", timers)
 }
 
-// Paired says of a region from one unit to another how many beginnings and ends there were.
+// Paired has the numbers of beginnings and ends of a region from one unit to another.
 type Paired struct{ Begun, Ended int64 }
 
 // paired adds the beginnings and ends of an entity to the statistics of its executions.
@@ -54,8 +55,8 @@ func (rd *reading) paired(s Stats, i *Instance) Stats {
 	return s
 }
 
-// sampleShown returns what a measurement shows about the executions beside a value, if the request asks for it (a
-// plain answer has no attributes of the gateway).
+// sampleShown returns what a measurement document shows about the executions beside a value. It is nil
+// unless the request asks for samples: the attributes are no part of MIR.
 func sampleShown(p *Plan, s *Stats, metric int) *mir.Sample {
 	switch {
 	case !p.Gains.crosses:

@@ -9,8 +9,8 @@ import (
 	"mirador/omis"
 )
 
-// TestPlacesOfARegion checks that a region is counted at all addresses of which each execution
-// passes one, which may differ from its first address, and timed up to all its exits.
+// TestPlacesOfARegion checks that a region is measured at all entries and all exits that its Locator
+// returns. An entry may differ from the region's first address.
 func TestPlacesOfARegion(t *testing.T) {
 	targets, _ := oneProcess(1)
 	m := &targets.Processes[0].Modules[0]

@@ -83,7 +83,7 @@ func (r *Recorder) Lost() []Execution {
 	return r.found
 }
 
-// Seed takes the counts so far. They are no executions.
+// Seed sets the counts with which the recorder begins. It records no executions for them.
 func (r *Recorder) Seed(counts []Record) {
 	for i := range counts {
 		r.count(r.of(&counts[i]), &counts[i])
@@ -123,7 +123,7 @@ func (r *Recorder) of(rec *Record) *recordedThread {
 	return t
 }
 
-// mostThreads limits the threads of which the recorder keeps what it knows.
+// mostThreads is the largest number of threads whose counts and open executions the recorder keeps.
 const mostThreads = 10_000
 
 // forget drops half of the threads if there are too many: those whose last record is oldest,
@@ -175,8 +175,8 @@ func (r *Recorder) count(t *recordedThread, rec *Record) {
 	}
 }
 
-// enter begins an execution. Those that began at the same place of the stack or deeper have
-// been left by an exception. At events without a place, nothing is known about others.
+// enter begins an execution. Open executions that began at the same place of the stack or deeper
+// have been left by an exception. An event without a place shows nothing about other executions.
 func (r *Recorder) enter(t *recordedThread, rec *Record, sp uint64, metric int) {
 	n := len(t.open)
 	for n > 0 && sp != 0 && t.open[n-1].sp <= sp {
@@ -222,8 +222,8 @@ func (r *Recorder) cut(t *recordedThread, n int, what What, at int64) {
 	}
 }
 
-// emit adds an execution with the values so far. Counts go on, other values belong to one
-// execution.
+// emit adds an execution with the values so far. It clears the values that belong to one execution;
+// counts continue.
 func (r *Recorder) emit(t *recordedThread, at int64, what What, metric int) {
 	e := Execution{Process: t.process, Thread: t.thread, Time: at, What: what, Metric: metric, Measured: make(map[int]uint64)}
 	for m, c := range t.counts {
@@ -240,8 +240,8 @@ func (r *Recorder) emit(t *recordedThread, at int64, what What, metric int) {
 	r.found = append(r.found, e)
 }
 
-// Values returns the values of an execution as Values would read them: those of the thread,
-// and counts of entities that contain it.
+// Values returns the values of an execution in the form of Plan.Values: the values of the thread, and
+// the counts of entities that contain the thread.
 func (r *Recorder) Values(e *Execution) []Value {
 	rd := &reading{events: make(map[string][]row), gains: make(map[string][]row)}
 	for i, m := range r.plan.Metrics {
@@ -291,12 +291,12 @@ func (e *Execution) counts(metric int) []row {
 	return rows
 }
 
-// String returns the word of documents for what happened.
+// String returns the word that documents use for what happened.
 func (w What) String() string {
 	return [...]string{"", "happen", "enter", "leave", "abandon", "cut", "unmatched"}[w]
 }
 
-// Follow goes on with the plan of a probe that measures more processes.
+// Follow replaces the plan by one for the same probe that measures more processes.
 func (r *Recorder) Follow(p *Plan) { r.plan = p }
 
 // NamedValue is the value of a metric as documents show it.

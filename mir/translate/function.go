@@ -23,8 +23,8 @@ func InCode(r *mir.InstrRequest) bool {
 	})
 }
 
-// ProgramOf returns the program that a request names as the prefix of its region, if nothing
-// else of the request is to be found in the code; otherwise "".
+// ProgramOf returns the program that a request names as the prefix of its region. It returns ""
+// if there is no prefix, or if a metric is measured at functions, which may be in any program.
 func ProgramOf(r *mir.InstrRequest) string {
 	if r.Region == nil || InCode(&mir.InstrRequest{Metrics: r.Metrics}) {
 		return ""
@@ -86,8 +86,8 @@ func (m *Metric) findFunction(name string, amount int, processes []omis.Token, t
 	return nil
 }
 
-// addEvent adds the event that a thread reaches a place, unless it is there: functions may have
-// several names.
+// addEvent adds the event that a thread reaches a place, for the processes that have no event at
+// this address yet: a function with several names is found once for each of them.
 func addEvent(events []event, at Place, amount int) []event {
 	for _, e := range events {
 		if e.place.Addr == at.Addr {

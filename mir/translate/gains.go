@@ -13,9 +13,9 @@ import (
 // region, and the value is the difference; with from or to alone it is the value at this
 // instant (MIR 4). So the plan has for such a metric a timer whose clock is the counter or the
 // timer of the metric's events, or a number that the kernel keeps of each thread. COUNT, WC_TIME
-// and CPU_TIME are metrics of regions by themselves.
+// and CPU_TIME need no such timer: what they count and time are executions of the region.
 
-// ends says where a plan measures such metrics.
+// ends says where a plan measures the metrics of Gains.
 type ends uint8
 
 const (

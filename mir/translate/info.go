@@ -44,7 +44,7 @@ func ofNode(*row, omis.Token, omis.Value) {}
 
 func ofProcess(r *row, object omis.Token, _ omis.Value) { r.process = object }
 
-// ofThread is for a service whose first component is the process of the thread.
+// ofThread identifies the row of a thread. The first component of its service is the thread's process.
 func ofThread(r *row, object omis.Token, first omis.Value) {
 	r.process, r.thread = first.Token(), object
 }
@@ -84,7 +84,8 @@ func (rd *reading) ofNode(m Metric) Stats {
 	return single(v)
 }
 
-// component converts a component to a value; -1 is what the machine does not have.
+// component converts a component to a value; ok is false for a negative one, which means that the
+// machine does not have it.
 func (m Metric) component(v omis.Value) (uint64, bool) {
 	n, ok := v.Int64()
 	switch {

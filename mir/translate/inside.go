@@ -38,7 +38,8 @@ func findInside(id string, pos mir.Position, t *Targets) ([]regionCopy, *Error) 
 	return nil, failed
 }
 
-// functionOf returns the function with the longest id that an id inside a function begins with.
+// functionOf returns the function that contains the region with an id: the function with the longest
+// id that is a prefix of it.
 func functionOf(id string, m *Module) *sir.Region {
 	for {
 		i := strings.LastIndexByte(id, '/')
@@ -69,8 +70,8 @@ func regionsOf(regions []sir.Region) string {
 	return fmt.Sprintf("; it has %s", strings.Join(names, ", "))
 }
 
-// sharedExits refuses a region that ends where other code passes too, unless only the executions that
-// began at its entries end there.
+// sharedExits refuses a region that ends at instructions which other code reaches too. It accepts a
+// region that is also entered at its own entries: then an end counts only if its entry was seen.
 func (p *Plan) sharedExits(c *mir.CodeRegion, t *Targets) *Error {
 	name := cmp.Or(c.To, c.From)
 	copies, err := findNamed(name, c.Pos, t)

@@ -31,7 +31,7 @@ func TestReadMany(t *testing.T) {
 	if got := m.Split(reply); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
-	// A service that failed as a whole failed for each.
+	// A service that failed as a whole has failed for each request.
 	failed := omis.ObjectResult{Status: omis.InternalError}
 	for i, own := range m.Split(omis.Reply{ok, {failed}, {failed}, {failed}, {failed}}) {
 		if err := Done(own); err == nil {

@@ -143,8 +143,8 @@ func (p *Plan) measurable(e *entity) Errors {
 	return errs
 }
 
-// levelOf checks the entity of a level on a region. It belongs to the process whose thread executes the
-// region; "?" shows it by the executing thread.
+// levelOf checks the entity of a level on a region. The level is one of the process whose thread executes
+// the region; for the thread "?", each reading is shown with the thread that executed the region.
 func (m Metric) levelOf(e *entity) *Error {
 	switch {
 	case e.kind == mir.Process, e.kind == mir.Thread && e.thread == current:

@@ -10,8 +10,8 @@ import (
 )
 
 // A plan keeps records if every execution of the region is delivered, or if an event trace is
-// requested (MIR 4). They are in a trace of the monitor: a record for each value that an action
-// has measured, and one where the region is entered and left.
+// requested (MIR 4). The records are in a trace of the monitor: one for each value that an action
+// has measured, one where the region is entered and one where it is left.
 
 // Marks of the records.
 const (
@@ -25,14 +25,14 @@ const (
 // traceRoom is the number of records that each thread keeps until they are read.
 const traceRoom = 1 << 13
 
-// eachExecution reports whether the request delivers every execution of a region, and not what
-// they add up to.
+// eachExecution reports whether the request delivers every execution of a region on its own, and no
+// sums over executions.
 func eachExecution(r *mir.InstrRequest) bool {
 	m := r.Measuring
 	return r.Region != nil && m != nil && m.Delivery != nil && *m.Delivery < 0 && !Scheduled(m) && len(m.Functions()) == 0
 }
 
-// Records is what a plan does for its records.
+// Records has the methods of a plan that concern records.
 type Records struct{ *Plan }
 
 // recorded decides which records the plan keeps.
@@ -114,7 +114,7 @@ func (p Records) measurer(h Handles) measurer {
 }
 
 // pairs reports whether the records of entries and exits must be paired: for an event trace, or
-// because an execution has values of both.
+// because some values of an execution are measured at its entry and others at its exit.
 func (p Records) pairs() bool {
 	return p.Traced || p.Gains.any() && p.Gains.ends == atBeginning && (p.Times() || p.TimesCPU())
 }
@@ -128,8 +128,8 @@ func (of measurer) metric(action string) (metric int, ok bool) {
 	return metric, ok && service != "pa_timer_start"
 }
 
-// recording adds the actions that record what others at a place measure. The entry is recorded
-// before the timers start, so that they do not measure that.
+// recording adds to the actions at a place those that record what the actions measure. The entry is
+// recorded before the timers start, so that the timers do not measure the recording.
 func (p Records) recording(h Handles, place Place, actions []string) []string {
 	if h.Trace == "" {
 		return actions
@@ -188,7 +188,8 @@ type Record struct {
 	Value           int64
 }
 
-// ReadRecords reads the reply to Records.Read. lost is the number of records that had no room.
+// ReadRecords reads the reply to Records.Read. lost is the number of records that were overwritten
+// before they were read.
 func ReadRecords(reply omis.Reply) (records []Record, lost int64, err error) {
 	if err := replyError(reply); err != nil {
 		return nil, 0, err

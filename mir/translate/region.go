@@ -59,7 +59,7 @@ func findRegion(c *mir.CodeRegion, t *Targets) (r, end *region, _ *Error) {
 	return r, &region{name: called(last), copies: last, exit: true}, nil
 }
 
-// called returns what a region is called: inside a function regions have ids only.
+// called returns the name of a region, or the id of a region inside a function, which has no name.
 func called(copies []regionCopy) string {
 	if copies[0].Code != nil {
 		return copies[0].ID
@@ -67,9 +67,9 @@ func called(copies []regionCopy) string {
 	return copies[0].Name
 }
 
-// findNamed finds a region by its id, or else by a name that only one region has. That is a
-// name from the source or the symbol table, with or without the program as a prefix, and in
-// C++ also without the parameters.
+// findNamed finds a region by its id, or else by a name that only one region has: a name from the
+// source or the symbol table, with or without the program as a prefix, and in C++ also without the
+// parameters.
 func findNamed(name string, pos mir.Position, t *Targets) ([]regionCopy, *Error) {
 	found := t.gather(func(m *Module) []*sir.Region {
 		if r := m.Index().ByID(name); r != nil {
@@ -96,7 +96,7 @@ func findNamed(name string, pos mir.Position, t *Targets) ([]regionCopy, *Error)
 	return found, nil
 }
 
-// namedLike returns the regions with a name after the program as a prefix, or without their
+// namedLike returns the regions with a name that may have the program as a prefix and may lack the
 // parameters.
 func (m *Module) namedLike(name string) (found []*sir.Region) {
 	own, inside := strings.CutPrefix(name, m.program()+":")

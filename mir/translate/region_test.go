@@ -91,7 +91,7 @@ func TestFindInside(t *testing.T) {
 	}
 }
 
-// TestSharedExits refuses what would take each passing of an exit for an end of the region.
+// TestSharedExits checks which requests are refused for a region whose exits other code reaches.
 func TestSharedExits(t *testing.T) {
 	program := &sir.Program{Regions: []sir.Region{{ID: "a:f", Name: "f", Kind: sir.Function}}}
 	module := Module{Program: program, Index: func() *sir.Index { return sir.NewIndex(program) }}

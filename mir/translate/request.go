@@ -90,8 +90,8 @@ func (p *Plan) Conditional(h Handles) []string {
 // is entered, or, if only its end is measured, where it is left.
 func (p *Plan) counts(place Place) bool { return !place.Exit || p.Places[0].Exit }
 
-// actions returns the actions at a place. The timers of times start last and stop first, so that
-// they do not measure the other actions.
+// actions returns the actions at a place. The timers of WC_TIME and CPU_TIME start last and stop
+// first, so that they do not measure the other actions.
 func (p *Plan) actions(h Handles, place Place) []string {
 	var as []string
 	timers := slices.DeleteFunc([]omis.Token{h.CPUTimer, h.Timer}, func(t omis.Token) bool { return t == "" })

@@ -31,8 +31,8 @@ type Stats struct {
 }
 
 // counted returns the statistics of n executions, each of which has measured 1: what the count
-// is at its end minus what it is at its beginning (MIR 4). As the last value would always be 1,
-// it is the count itself.
+// is at its end minus what it is at its beginning (MIR 4). The last value is the count itself,
+// because it would otherwise always be 1.
 func counted(n uint64) Stats {
 	if n == 0 {
 		return Stats{zero: true}

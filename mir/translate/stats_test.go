@@ -53,9 +53,7 @@ func parsed(t testing.TB, text string) float64 {
 	return v
 }
 
-// TestStatsAreThoseOfAllValues checks that merging the statistics of threads gives the
-// statistics of all values.
-// TestDifferencesOfLevels checks statistics of the differences of a level over a duration, which may be negative.
+// TestDifferencesOfLevels checks the statistics of differences of a level, which may be negative.
 func TestDifferencesOfLevels(t *testing.T) {
 	p := &Plan{Metrics: []Metric{{Name: "HEAP_MEM_USAGE", Unit: "B", falls: true}, {Name: "MINOR_FAULTS", Unit: "1"}}}
 	at := func(heap, faults uint64) []Value {

@@ -116,8 +116,7 @@ func nearMetrics(name string) string {
 	return s.String()
 }
 
-// spelling returns a name as the names of metrics are spelled, without what all presets of PAPI
-// begin with.
+// spelling returns a name in the spelling of metrics' names, without the prefix of PAPI's presets.
 func spelling(name string) string {
 	return strings.TrimPrefix(strings.ToUpper(strings.ReplaceAll(name, "-", "_")), "PAPI_")
 }

@@ -1,7 +1,7 @@
 package translate
 
 // virtualMachineMetrics returns the metrics of Table 1 of MIR's report that only a Java
-// virtual machine has. They stay in the catalog so that a request for one is told why.
+// virtual machine has. They are in the catalog so that the error for such a request gives the reason.
 func virtualMachineMetrics() []Metric {
 	list := []Metric{
 		{Name: "COMP_TIME", Unit: "ms", Kind: "counter", Doc: "Time spent with just-in-time compilation."},

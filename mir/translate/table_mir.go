@@ -67,8 +67,8 @@ func mirMetrics() []Metric {
 	)
 }
 
-// waitForLock are the calls of futex that wait for a lock: a critical section (MIR 8) that another
-// thread is in.
+// waitForLock selects the calls of futex that wait for a lock: for a critical section (MIR 8) that
+// another thread executes.
 const (
 	waitForLock = "futex@lock"
 	ofLocks     = " Locks are mutexes of Posix threads, C++, Rust and Go, and others that wait while their word is 2; linux:WAIT_COUNT and linux:WAIT_TIME measure waiting for anything."

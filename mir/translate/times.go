@@ -69,8 +69,8 @@ func (p *Plan) checkEachTime(r *mir.InstrRequest) *Error {
 	return Errorf(CannotBeDone, m.Pos, "delivery -1: without an interval nothing is measured until a VALUE asks for it; add an interval or a duration, or give a delivery in milliseconds")
 }
 
-// checkWholes refuses what describes all executions of a region where the values are those at
-// fixed times.
+// checkWholes refuses percentiles and samples, which describe all executions of a region, if the
+// values are measured at fixed times.
 func (p *Plan) checkWholes(r *mir.InstrRequest) *Error {
 	if !Scheduled(r.Measuring) || len(p.Percent) == 0 && p.OneIn == 0 {
 		return nil

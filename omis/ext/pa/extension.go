@@ -36,8 +36,8 @@ func (*Extension) Classes() []service.Class {
 	return []service.Class{{Class: classCounter}, {Class: classTimer}, {Class: classIntegrator}, {Class: classCombination}, {Class: classTrace}, {Class: classMeter}}
 }
 
-// Services returns the table of the extension. Integrators have no Compile: they add floating
-// point numbers, which the kernel cannot do.
+// Services returns the table of the extension. Integrators have no Compile, because they add
+// floating point numbers: programs in the kernel cannot do that.
 func (*Extension) Services() []service.Service {
 	list := slices.Concat(
 		counterServices(), timerServices(), integratorServices(), combinationServices(), traceServices(),

@@ -21,12 +21,12 @@ type feeds struct {
 	stores []service.Store
 	shown  atomic.Pointer[shown] // stored under the object's own lock
 
-	// live has the stores for a reader who must not wait: see source.
+	// live has the stores for a reader that must not wait: see source.
 	live     atomic.Pointer[[]service.Store] // stored under the object's own lock
 	isSource atomic.Bool
 }
 
-// shown lists the stores of an object for readers of many objects, who do not take its
+// shown lists the stores of an object for readers of many objects, which do not take its
 // lock. An object publishes shown while all its rows are in these stores, and a new one
 // after each change.
 type shown struct {

@@ -11,8 +11,8 @@ import (
 	"mirador/omis/service"
 )
 
-// A timer can also hold what a level of a process is at an instant, such as the number of its threads.
-// The monitor reads it, while it holds the thread.
+// A timer can also keep the values that a level of a process, such as the number of its threads, had at
+// instants. The monitor reads the level while it holds the thread.
 
 // processLevel is a level of a process: a component of proc_get_info.
 type processLevel struct {
@@ -46,8 +46,8 @@ func levelNames() string {
 	return strings.Join(slices.Sorted(maps.Keys(processLevels())), ", ") + " or " + threadsLevel
 }
 
-// compileLevel refuses. An action without Compile changes no cell for the engine, which then would not
-// record that the monitor has the values of the timer in its memory.
+// compileLevel always refuses. If the action had no Compile, the engine would assume that it changes no
+// cell, and would not record that values of the timer are in the monitor's memory.
 func compileLevel([]service.Argument) (program.Op, error) {
 	return program.Op{}, &program.Refusal{Why: "pa_timer_take_level cannot be done outside of the monitor"}
 }

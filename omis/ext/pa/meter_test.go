@@ -12,7 +12,7 @@ import (
 	"mirador/omis/service"
 )
 
-// counting has the meters of a machine, which show what a test says.
+// counting is a machine whose meters show the values that a test sets.
 type counting struct {
 	shows  node.MeterReading
 	open   int

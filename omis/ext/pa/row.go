@@ -64,9 +64,9 @@ func (r *row) start(s *stack, sp uint64, now func() int64) {
 	s.open = append(s.open, interval{sp: sp, from: now()})
 }
 
-// stop closes the interval that was opened at the same place of a stack, and drops those
-// further down, which can never end. If either event has no stack pointer, it closes the
-// innermost interval.
+// stop closes the interval that was opened at the same place of a stack, and drops the
+// intervals inside it, which can never end. If either event has no stack pointer, stop
+// closes the innermost interval.
 func (r *row) stop(s *stack, sp uint64, at int64) {
 	if begun, ok := r.pop(s, sp); ok {
 		r.ended(at - begun.from)

@@ -32,8 +32,8 @@ func TestRecursionAndNesting(t *testing.T) {
 	}
 }
 
-// TestUnfinished checks that frames that an exception left are dropped by the events that
-// prove it.
+// TestUnfinished checks that the intervals of frames that an exception left are dropped at
+// the first event whose stack pointer shows that the frames do not exist any more.
 func TestUnfinished(t *testing.T) {
 	var c clock
 	for name, test := range map[string]struct {

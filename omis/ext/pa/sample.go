@@ -9,7 +9,7 @@ import (
 	"mirador/omis/service"
 )
 
-// mostOneIn is the largest number of intervals for each one that is timed.
+// mostOneIn is the greatest N for which a timer can time one interval in N.
 const mostOneIn = 1_000_000
 
 // sampler chooses the intervals of a thread that are timed: one, at random, of every

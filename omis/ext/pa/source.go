@@ -192,7 +192,8 @@ func takeTimer(c *service.Call) ([]omis.Value, error) {
 	return nil, nil
 }
 
-// reads returns the value of a clock that does not run.
+// reads returns the value that the timer's source has for a thread. A timer without a source has a
+// clock that only programs in the kernel can read.
 func (t *timer) reads(o owner) (int64, error) {
 	if t.source == nil {
 		return 0, omis.Errorf(omis.UnsupportedService, "%s", program.NotHeld)

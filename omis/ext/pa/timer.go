@@ -241,7 +241,7 @@ func (t *timer) Leave(s service.Store) error {
 	return err
 }
 
-// read returns the rows of a store as far as it can read them.
+// read returns the rows of a store; with an error, those that could be read.
 func (t *timer) read(s service.Store) ([]row, error) {
 	if t.spread {
 		return histogramRows([]service.Store{s})
