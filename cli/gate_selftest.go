@@ -19,7 +19,7 @@ func newGateSelfTest(g *globals) *cobra.Command {
 		Long: `Compares the program --head with itself by the limits of the gate file on changes of times
 (max-change). Without a change every limit must pass. Then probes slow the function of each
 limit down by --slowdown, and every limit must fail. The program is not changed: the probe
-at the begin of the function executes an action many times that has no other effect, and whose
+at the beginning of the function executes an action many times that has no other effect, and whose
 cost is measured before.
 
 The exit status is 0 if the gate has judged all rightly, 4 if it has not, 5 if it was

@@ -112,8 +112,6 @@ func TestAttachLooksAtTheOwner(t *testing.T) {
 	expect(t, ask(t, b, root, "POST", "/apps/web", fmt.Sprintf(`{"attach":[%d]}`, gone)), 404, "no process 4194305")
 }
 
-// TestAttachForked checks that the descendants of a process are attached with it, except those that
-// the caller may not touch, and unless the request asks for the process alone.
 // TestApplicationsOfAUser checks that a user cannot create applications without limit, can
 // extend existing ones, and limits no other user.
 func TestApplicationsOfAUser(t *testing.T) {
@@ -131,6 +129,8 @@ func TestApplicationsOfAUser(t *testing.T) {
 	expect(t, ask(t, b, other, "POST", "/apps/new", body), 201)
 }
 
+// TestAttachForked checks that the descendants of a process are attached with it, except those that
+// the caller may not touch, and unless the request asks for the process alone.
 func TestAttachForked(t *testing.T) {
 	const parent, own, foreign, gone = 100, 101, 102, 103
 	me := &Caller{Name: "me", Role: Debug, UID: 1001}

@@ -48,11 +48,11 @@ type Backend interface {
 
 	// Programs lists the executables and libraries of the application's processes.
 	Programs(ctx context.Context, app string) ([]string, error)
-	// Loaded lists those of one process, which its token or its pid names.
+	// Loaded lists the executables and libraries of one process, given by its token or its pid.
 	Loaded(ctx context.Context, app, process string) ([]string, error)
-	// Structure returns the structure of the application's programs: of those in files, of
-	// all if files is empty. It reads other files only if they are configured. tag changes
-	// with the structure.
+	// Structure returns the structure of the application's programs: of the given files, or of
+	// all if files is empty. A file that the application has not loaded is read only if
+	// configured returns true for it. tag changes with the structure.
 	Structure(ctx context.Context, app string, files []string, configured func(file string) bool) (s *sir.Structure, tag string, err error)
 	// Inside returns a part of a structure with the regions inside its functions.
 	Inside(ctx context.Context, app string, s *sir.Structure) (*sir.Structure, error)

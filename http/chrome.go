@@ -42,8 +42,8 @@ type chromeEvent struct {
 	Args  map[string]any `json:"args,omitempty"`
 }
 
-// mostChromeThreads is the number of threads from which on those that execute nothing are
-// forgotten. They are named again.
+// mostChromeThreads limits the threads whose state is kept: beyond it, the state of threads that execute
+// nothing is dropped. Such a thread is named again before its next event.
 const mostChromeThreads = 10_000
 
 func newChrome(out io.Writer) *chrome {

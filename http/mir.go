@@ -77,7 +77,7 @@ func (h *documentHandlers) postDocument(x *exchange, find func() (string, error)
 	return sendDocument(x, reply)
 }
 
-// keyed returns the context of a request with the key of its header.
+// keyed returns the context of a request with the key in its header Idempotency-Key.
 func keyed(ctx context.Context, r *http.Request, doc mir.Document) (context.Context, error) {
 	keys := r.Header["Idempotency-Key"]
 	request, creates := doc.(*mir.InstrRequest)

@@ -16,7 +16,7 @@ import (
 // DefaultTool is the tool for requests without a tool's name if there is no application.
 const DefaultTool = "http"
 
-// anyTool is the name in a path that means what a query without a tool means.
+// anyTool is the name of a tool in a path that means the same as no name: see toolOf.
 const anyTool = "-"
 
 // toolName matches the names that are permitted in the path of a tool's replies.

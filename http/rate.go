@@ -9,7 +9,7 @@ import (
 	"github.com/go-chi/httprate"
 )
 
-// DefaultRate is the number of requests in a second that only a program that runs wild exceeds.
+// DefaultRate is a number of requests in a second that a program exceeds only by mistake.
 const DefaultRate = 10_000
 
 // rates limits the requests of each caller in a second. Its methods may be called from any
@@ -41,8 +41,8 @@ func (l *rates) admit(x *exchange) error {
 		"%s sends more than %d requests in a second, the limit of this gateway (serve --rate): read several probes with one VALUE request, or their streams", x.caller.Name, l.limit))
 }
 
-// rateKey names whose requests are counted together: a caller's, and for callers without
-// identity those of an address.
+// rateKey returns the key by which requests are counted: the name of the caller, or the address of a
+// caller without identity.
 func rateKey(x *exchange) string {
 	if x.caller.Role > Nobody {
 		return x.caller.Name

@@ -6,7 +6,7 @@ import "net/http"
 type Route struct {
 	Method    string
 	Pattern   string
-	Role      Role // the least role; a request may take more
+	Role      Role // the least role; a request may require more
 	Documents bool // errors are answered as MIR documents, not as problem details
 	Doc       string
 	handle    func(*Server, *exchange) error

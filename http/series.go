@@ -11,7 +11,7 @@ import (
 	"mirador/probes"
 )
 
-// mostSeries limits the values of probes in one answer; a histogram has some.
+// mostSeries limits the values of probes in one answer; a histogram is several values.
 const mostSeries = 50_000
 
 // The labels of a value. Those that do not apply are "", which is the same as absent.
@@ -19,7 +19,7 @@ var seriesLabels = []string{"label", "probe", "app", "region", "call", "node", "
 
 // series is the values of labelled probes as a prometheus.Collector. The metrics follow the
 // conventions of Prometheus: a name for each metric of the catalog, base units, and _total for
-// what sums up.
+// values that only grow.
 type series []probes.Labelled
 
 // Describe sends nothing: the names depend on what the probes measure.
@@ -150,7 +150,7 @@ func (f family) help(metric string) string {
 	return "The metric " + base + " of labelled probes, " + f.what + "."
 }
 
-// labelsOf returns the labels of a value. A name that is no UTF-8 would spoil the whole answer.
+// labelsOf returns the labels of a value. A label that is no UTF-8 would make the whole answer invalid.
 func labelsOf(s *probes.Status, k *probes.LabelledKey) []string {
 	_, call, _ := strings.Cut(k.Metric, ":")
 	labels := []string{s.Label, s.ID, s.App, s.Region, call, k.Node, k.Process, k.Thread}

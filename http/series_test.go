@@ -106,7 +106,7 @@ func TestSeries(t *testing.T) {
 }
 
 // TestSeriesOfCatalog checks that no two metrics of the catalog have the same name and different
-// types, which would spoil the whole answer.
+// types, which would make the whole answer invalid.
 func TestSeriesOfCatalog(t *testing.T) {
 	b := labelled()
 	for _, m := range translate.Catalog() {
@@ -131,8 +131,8 @@ func TestSeriesOfCatalog(t *testing.T) {
 	}
 }
 
-// TestSeriesAreOfTheCaller checks that only who may see an application gets its values, and
-// that there is a limit.
+// TestSeriesAreOfTheCaller checks that only callers that may see an application get its values, and
+// that the number of values is limited.
 func TestSeriesAreOfTheCaller(t *testing.T) {
 	b := labelled(valueOn("t_1", "COUNT", "1", "7", probes.Total))
 	expect(t, ask(t, b, root, "GET", "/metrics", ""), 200, "mirador_probe_count_total{")

@@ -42,7 +42,7 @@ func (h *documentHandlers) getStructure(x *exchange) error {
 	return sendStructure(x, part.of(structure), tag+part.tag)
 }
 
-// partOfStructure is what a request asks for. Without parameters these are all functions.
+// partOfStructure says which part of a structure a request asks for: without parameters, all functions.
 type partOfStructure struct {
 	depth  int // 1: functions only
 	grep   *regexp.Regexp
@@ -135,8 +135,8 @@ func (h *documentHandlers) answerStructure(x *exchange, app string, req *mir.SIR
 	return sendStructure(x, whole, fmt.Sprintf("%x", tags.Sum(nil)[:16]))
 }
 
-// filesOf returns the files that a resource names: file:///PATH one, process:ID all that a process of
-// the application has loaded.
+// filesOf returns the files that a resource names. file:///PATH names one file; process:ID names all
+// files that a process of the application has loaded.
 func (h *documentHandlers) filesOf(ctx context.Context, app string, r mir.Resource, loaded []string) ([]string, *translate.Error) {
 	if r.Out != "" {
 		return nil, translate.Errorf(translate.CannotBeDone, r.Pos,

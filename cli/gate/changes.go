@@ -14,7 +14,8 @@ import (
 	"mirador/cli/gate/verdict"
 )
 
-// duet is what the starts of a duet have measured.
+// duet has what was measured in the starts so far. In each start both programs are started anew and
+// run by turns.
 type duet struct {
 	limits  []request.Limit
 	changes []*verdict.Change
@@ -63,8 +64,8 @@ func (g *Gate) judgeChanges(ctx context.Context, rep *report.Report, limits []re
 	return nil
 }
 
-// explain adds to the reason of a failure what head does more in each call. A failure that cannot be
-// explained is still one.
+// explain adds to the reason of a failure what head does more in each call. The failure remains one if
+// it cannot be explained.
 func (g *Gate) explain(ctx context.Context, r *report.Result) {
 	reasons, err := g.Runner.Explain(ctx, g.Base, g.Head, r.Region)
 	switch {
@@ -77,7 +78,7 @@ func (g *Gate) explain(ctx context.Context, r *report.Result) {
 	}
 }
 
-// remarkBias says so if the probe adds more than a twentieth to the calls.
+// remarkBias adds a remark if the probe adds more than a twentieth to the calls.
 func (g *Gate) remarkBias(r *report.Result) {
 	const small = 0.05
 	if added := float64(g.Runner.Bias(r.Region)) / 1e6; r.Base != nil && added > small**r.Base {
@@ -100,7 +101,7 @@ func newDuet(limits []request.Limit) (*duet, error) {
 	return d, nil
 }
 
-// add adds a start. One in which a program made too few calls counts, but has no ratio.
+// add adds a start. A start in which a program made too few calls counts, but has no ratio.
 func (d *duet) add(pairs []measure.Pair, n int) {
 	for i, p := range pairs {
 		if d.pairs[i] = append(d.pairs[i], p); !math.IsNaN(p.Ratio) {
@@ -141,7 +142,7 @@ func (d *duet) result(i int) report.Result {
 	return r
 }
 
-// values returns the values of both programs, of each start.
+// values returns the values of both programs in each start that has a ratio.
 func (d *duet) values(i int) (base, head []float64) {
 	for _, p := range d.pairs[i] {
 		if !math.IsNaN(p.Ratio) {

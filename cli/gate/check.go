@@ -91,8 +91,8 @@ func logarithms(values []float64) (list []float64, ok bool) {
 	return list, true
 }
 
-// correct makes the failures inconclusive that are not significant if there are several relative
-// limits, by Holm's method: of m limits, the k-th failure needs an error of 1 % divided by m-k+1.
+// correct changes failures to inconclusive if they are not significant among several relative limits,
+// by Holm's method: of m limits, the k-th failure needs an error of 1 % divided by m-k+1.
 func correct(rep *report.Report, file *request.File, m int) {
 	failed := map[int]bool{}
 	for again := true; again; {

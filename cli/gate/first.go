@@ -18,7 +18,7 @@ import (
 type Draft struct {
 	Runner    *measure.Runner
 	Head      measure.Side
-	Functions string // the begin of their names; "" for all of the program
+	Functions string // the prefix of their names; "" for all of the program
 	Most      int    // number of functions in the gate
 }
 
@@ -103,7 +103,7 @@ func (d *Draft) text(found []measure.Hot, values, system [][]measure.Value) stri
 // attribute quotes a value, such as the name of a template.
 func attribute(text string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(text)) // a builder takes all
+	_ = xml.EscapeText(&b, []byte(text)) // a strings.Builder returns no errors
 	return `"` + b.String() + `"`
 }
 
@@ -132,8 +132,8 @@ func (d *Draft) count(b *strings.Builder, v []measure.Value) {
 	}
 }
 
-// limitOf returns a limit above the observed times and their interval: by twice their spread, and
-// by the margin at least.
+// limitOf returns a limit above the observed times and their errors: higher by twice their spread, and
+// at least by the margin.
 func limitOf(v []measure.Value, margin float64) string {
 	low, high := ends(v)
 	off := 0.0

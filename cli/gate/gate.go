@@ -100,7 +100,7 @@ func (g *Gate) baseOf(ctx context.Context, limits []request.Limit) (values [][]m
 	return values, nil
 }
 
-// judge judges a limit, except that on the change of a time between two programs.
+// judge judges a limit. Limits on the change of a time between two programs are for judgeChanges.
 func judge(l request.Limit, head, base []measure.Value) report.Result {
 	r := resultOf(l)
 	r.HeadValues, r.BaseValues = numbers(head), numbers(base)

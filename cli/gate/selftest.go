@@ -11,8 +11,8 @@ import (
 )
 
 // SelfTest judges the gate itself on this machine, by the relative limits of its file: it compares
-// the program with itself, which must pass, and with itself slowed down by a known part, which must
-// fail.
+// the program with itself, which must pass, and with itself slowed down by a known fraction, which
+// must fail.
 func (g *Gate) SelfTest(ctx context.Context, slowdown float64) (*report.Report, error) {
 	begun := time.Now()
 	rep := &report.Report{Gate: g.Name}

@@ -6,7 +6,7 @@ import (
 	"github.com/aclements/go-moremath/stats"
 )
 
-// Segment is a part of a series without a change: the points From to To, without the last.
+// Segment is a part of a series without a change: the points from index From up to To, without To.
 type Segment struct {
 	From, To int
 	Mean     float64
@@ -56,7 +56,7 @@ func divide(values []float64, offset int) (points []int) {
 // values are too few.
 func furthest(values []float64) (at int) {
 	n := len(values)
-	// sums[i] is the sum of the distances of value i to those before it.
+	// The sums of the distances between all values of the first part, and between all of the second.
 	within, after := 0.0, 0.0
 	for i := range values {
 		after += distances(values[i], values[i+1:])

@@ -93,7 +93,8 @@ func filled(t *testing.T) string {
 	return dir
 }
 
-// TestStore reads back what was added, by time, and leaves out other machines.
+// TestStore checks that entries are read in the order of their times, as they were added, and that
+// entries of other machines are left out.
 func TestStore(t *testing.T) {
 	dir := filled(t)
 	entries, err := Read(dir)

@@ -21,7 +21,7 @@ type Series struct {
 }
 
 // SeriesOf returns the series of a history, in the order of the latest gate file, with their
-// segments. Entries of other machines are left out, unless machine is "".
+// segments. Entries of other machines are left out, unless machine is ""; left is their number.
 func SeriesOf(entries []Entry, machine string) (all []Series, left int) {
 	at := map[string]int{}
 	for n := len(entries) - 1; n >= 0; n-- {

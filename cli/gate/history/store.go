@@ -18,7 +18,7 @@ import (
 	"mirador/cli/gate/request"
 )
 
-// About says what an entry of the history is of.
+// About says when, for which commit and on which machine an entry of the history was measured.
 type About struct {
 	Time    time.Time         `json:"time"`
 	Commit  string            `json:"commit"`
@@ -40,10 +40,10 @@ const (
 	valuesFile = "values.xml" // measurement documents, one of each run
 )
 
-// mostEntries limits how many entries are read, the latest ones.
+// mostEntries is the largest number of entries that are read: the latest ones.
 const mostEntries = 300
 
-// Add adds an entry. gate is the text of the gate file, parsed what was read from it.
+// Add adds an entry. gate is the text of the gate file; parsed is the same file, as Parse returned it.
 func Add(dir string, about About, gate []byte, parsed *request.File, values *recorded.Values) error {
 	var documents, text bytes.Buffer
 	if err := values.WriteDocuments(&documents, parsed); err != nil {
@@ -57,7 +57,7 @@ func Add(dir string, about About, gate []byte, parsed *request.File, values *rec
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return fmt.Errorf("cannot keep the history: %w", err)
 	}
-	// The entry appears at once, also for others that read the history.
+	// Other readers of the history see the entry only when it is complete.
 	part, err := os.MkdirTemp(dir, ".new-")
 	if err != nil {
 		return fmt.Errorf("cannot keep the history: %w", err)
@@ -75,7 +75,7 @@ func Add(dir string, about About, gate []byte, parsed *request.File, values *rec
 	return os.Rename(part, filepath.Join(dir, name))
 }
 
-// short returns the begin of a hash, without what does not belong into the name of a file.
+// short returns the first letters and digits of a hash, as part of the name of a directory.
 func short(commit string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {

@@ -85,7 +85,7 @@ func spoils(wait float64, l request.Limit) bool {
 	return l.Of.Mean && l.Metric == "WC_TIME" && wait > mostWait
 }
 
-// weather is what was observed in all blocks.
+// weather is the conditions in all blocks together.
 type weather struct {
 	total   conditions
 	waits   []float64 // the part of each block
@@ -101,7 +101,7 @@ func (w *weather) add(c conditions, took time.Duration) (wait float64) {
 	return wait
 }
 
-// Weather describes the conditions of a duet, "" if there was none.
+// Weather describes the conditions in all blocks for the report, "" if no block was measured.
 func (r *Runner) Weather() string {
 	w := &r.weather
 	if len(w.waits) == 0 {

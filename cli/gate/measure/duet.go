@@ -25,9 +25,10 @@ type Pair struct {
 const (
 	// leastCalls is the number of calls in a block below which its quantiles are noise.
 	leastCalls = 200
-	// enough is the number of recorded calls in a block to which calls are sampled.
+	// enough is the number of calls in a block that need to be recorded. If a program makes N times as
+	// many, one call in N is timed.
 	enough = 1500
-	// longestBlock limits how long a program runs by turns if it makes few calls.
+	// longestBlock limits how long a program that makes few calls runs in one turn.
 	longestBlock = 2 * time.Second
 )
 
@@ -171,7 +172,7 @@ func pairsOf(base, head []float64) []Pair {
 type block struct {
 	durations []float64 // nanoseconds
 	wait      float64   // the part of the time in which the program waited for the processor
-	calls     int       // in the durations and lost
+	calls     int       // all calls that were timed, with those that the trace had no room for
 }
 
 // block lets a program run for a while, and returns the calls that it has made.
@@ -205,8 +206,8 @@ func (r *Runner) block(ctx context.Context, p *player) ([]block, error) {
 }
 
 // readBlock returns the calls in a reply to pa_trace_read. It leaves out the first call of each
-// thread and all that took longer than the block: they may have begun before it, and last as
-// long as the program was stopped.
+// thread and all that took longer than the block: they may have begun before the block, and then
+// include the time in which the program was stopped.
 func readBlock(reply omis.Reply, took time.Duration) (b block, err error) {
 	const lost, records, width, thread, value = 0, 2, 5, 1, 4
 	if len(reply) < 2 || len(reply[1]) == 0 || len(reply[1][0].Values) <= records {

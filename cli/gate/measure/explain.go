@@ -17,7 +17,7 @@ import (
 // unit calls, and on what the process does.
 
 const (
-	explained    = time.Second // how long each program runs for that
+	explained    = time.Second // how long each program runs for an explanation
 	mostCallees  = 20
 	mostReasons  = 4
 	worthSaying  = 0.005 // differences below this part of the unit's time are left out
@@ -91,8 +91,8 @@ func (r *Runner) profile(ctx context.Context, s Side, region string) (p *profile
 	if err != nil {
 		return nil, err
 	}
-	// The probes are there before the first call, and are read while the program is stopped, so that
-	// all have seen the same.
+	// The probes are set before the first call, and are read while the program is stopped, so that
+	// they all cover the same calls.
 	unit := r.unit(region, t)
 	gauges, err := r.plantAll(ctx, t, append([]string{unit}, callees...))
 	if err != nil {
@@ -138,7 +138,7 @@ func (r *Runner) processGauges(ctx context.Context, t *subject) (gauges []gauge)
 	return gauges
 }
 
-// perCall divides by the executions of the unit.
+// perCall returns what was measured, divided by the number of executions of the unit.
 func (r *Runner) perCall(ctx context.Context, all []Hot, process []gauge, unit string) (*profile, error) {
 	i := slices.IndexFunc(all, func(h Hot) bool { return h.Region == unit })
 	if i < 0 {

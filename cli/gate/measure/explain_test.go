@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestCompare explains a difference by the callees that take more, the most expensive first, and by what
-// the process does.
+// TestCompare checks that a difference is explained by the callees that take more, the most expensive
+// first, and by what the process does.
 func TestCompare(t *testing.T) {
 	from := &profile{calls: map[string]float64{"": 1, "hash": 2, "same": 1}, times: map[string]float64{"": 0.1, "hash": 0.02, "same": 0.01}}
 	to := &profile{

@@ -15,14 +15,14 @@ import (
 type Hot struct {
 	Region string  // its id
 	Count  float64 // executions
-	Total  float64 // milliseconds, with what it calls
+	Total  float64 // milliseconds, including the functions that it calls
 }
 
 // mostCandidates limits how many functions are probed to find the hot ones.
 const mostCandidates = 300
 
-// Hottest runs a program once and returns the functions that took most time, with what they call. prefix
-// selects functions by the begin of their names; "" selects all with a line in the source.
+// Hottest runs a program once and returns the functions that took most time, including the functions
+// that they call. prefix selects functions by their names; "" selects all with a line in the source.
 func (r *Runner) Hottest(ctx context.Context, s Side, prefix string) (found []Hot, err error) {
 	t, err := r.start(ctx, s)
 	if t != nil {
@@ -79,7 +79,7 @@ func (r *Runner) candidates(ctx context.Context, t *subject, prefix string) (nam
 	case len(names) == 0:
 		return nil, fmt.Errorf("%s has no debug information (compile it with -g); or name functions by --functions", t.name)
 	case len(names) > mostCandidates:
-		return nil, fmt.Errorf("%s has %d functions, and %d are probed at most: name some by the begin of their names, with --functions", t.name, len(names), mostCandidates)
+		return nil, fmt.Errorf("%s has %d functions, and %d are probed at most: name some by the beginning of their names, with --functions", t.name, len(names), mostCandidates)
 	}
 	return names, nil
 }
@@ -88,8 +88,8 @@ func (r *Runner) candidates(ctx context.Context, t *subject, prefix string) (nam
 // searched. A probe that takes more is deactivated, and its function is left out.
 const mostShare = 0.9
 
-// plantAll counts and times functions. The gauges are pairs. Functions that cannot be probed are left
-// out.
+// plantAll sets probes that count and time functions. It returns two gauges for each function: the
+// count and the time. Functions that cannot be probed are left out.
 func (r *Runner) plantAll(ctx context.Context, t *subject, names []string) (gauges []gauge, err error) {
 	for _, name := range names {
 		pair := []request.Limit{{Region: name, Metric: "COUNT", Kind: request.Exact}, {Region: name, Metric: "WC_TIME", Kind: request.Absolute, Of: request.Of{Mean: true}}}
@@ -113,7 +113,8 @@ func (r *Runner) plantAll(ctx context.Context, t *subject, names []string) (gaug
 	return gauges, nil
 }
 
-// executed reads pairs of gauges, and sorts the functions.
+// executed reads the gauges of plantAll, and returns the functions that were executed, those that took
+// most time first.
 func (r *Runner) executed(ctx context.Context, gauges []gauge) (found []Hot, err error) {
 	for pair := range slices.Chunk(gauges, 2) {
 		count, err := r.read(ctx, pair[0])

@@ -24,7 +24,7 @@ import (
 // contains a mark, by which the keeper also finds those that were just being started, and their
 // children.
 
-// Keeper is the gate's end of its keeper.
+// Keeper is the gate's connection to its keeper.
 type Keeper struct {
 	mu   sync.Mutex
 	cmd  *exec.Cmd
@@ -92,13 +92,13 @@ func (k *Keeper) Close() error {
 	return k.cmd.Wait()
 }
 
-// kept is what a keeper does at the end.
+// kept says what the keeper does at the end with a process, which has this start time.
 type kept struct {
 	word  string
 	start uint64
 }
 
-// Keep is the keeper: it reads from its gate, and cleans up when that has ended.
+// Keep is the keeper: it reads from its gate, and cleans up when the gate has ended.
 func Keep(in io.Reader) error {
 	processes, dirs, mark := map[int]kept{}, []string{}, ""
 	for lines := bufio.NewScanner(in); lines.Scan(); {
@@ -140,7 +140,7 @@ func Keep(in io.Reader) error {
 	return nil
 }
 
-// finish ends a process, unless its number belongs to another one meanwhile.
+// finish ends a process, unless another process has got its number meanwhile.
 func (k kept) finish(pid int) {
 	if !k.isAlive(pid) {
 		return

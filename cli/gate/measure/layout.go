@@ -44,8 +44,8 @@ func (r *Runner) Moved(ctx context.Context, base, head Side, region string) (boo
 	return err == nil && sameCalls(from, to), err
 }
 
-// sameCalls reports whether a unit calls the same functions equally often in both programs. The same
-// code does not if it gets other data.
+// sameCalls reports whether a unit calls the same functions equally often in both programs. Equal code
+// may still call them more often if it works on other data.
 func sameCalls(from, to *profile) bool {
 	const most = 0.01 // a call may be under way when the program is stopped
 	for _, calls := range []map[string]float64{from.calls, to.calls} {

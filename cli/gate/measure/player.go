@@ -21,8 +21,8 @@ import (
 	"mirador/omis/host/proc"
 )
 
-// player is a program of a duet: it runs by turns, and is stopped otherwise. The duration of every
-// call comes from a trace, because a histogram has an error of some percent.
+// player is a program that is compared with another one: it runs by turns, and is stopped otherwise.
+// The duration of every call comes from a trace, because a histogram has an error of some percent.
 type player struct {
 	*subject
 	tool   string
@@ -102,8 +102,8 @@ func (r *Runner) processor() *unix.CPUSet {
 	return &last
 }
 
-// trace times the calls of the unit of limit i, one in so many, into a trace. The gateway explains
-// where the unit begins and ends.
+// trace times one in r.sample[i] calls of the unit of limit i, and records their durations in a trace.
+// The answer of Explain contains the places where the unit begins and ends.
 func (r *Runner) trace(ctx context.Context, p *player, l request.Limit, i int) error {
 	explained, err := r.Client.Explain(ctx, p.app, &mir.InstrRequest{
 		Region: &mir.CodeRegion{From: r.unit(l.Region, p.subject), To: r.unit(l.To, p.subject)}, Metrics: []mir.Metric{{Name: l.Metric}}, Activated: true,

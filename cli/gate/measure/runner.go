@@ -34,7 +34,7 @@ type Options struct {
 	For         time.Duration // how long to measure programs that do not end; 0: until the end
 	Runs        int           // how often to measure what varies
 	Rounds      int           // ABBA rounds of each start
-	Block       time.Duration // how long each program runs by turns
+	Block       time.Duration // how long each program runs in one turn
 	Follow      bool          // include the processes that the programs fork
 	Programs    []string      // names of the programs' files, which are equivalent in the ids of units
 }
@@ -52,7 +52,7 @@ type Runner struct {
 
 	weather weather
 	biases  map[string]int64 // nanoseconds that are subtracted from the times of a unit
-	sample  []int            // of the calls of each relative limit one in so many is timed
+	sample  []int            // by relative limit: N if one call in N is timed
 	started int              // number of programs, for their names
 }
 
@@ -62,7 +62,7 @@ type Place struct {
 	Line int
 }
 
-// Remark adds a remark for the report, unless it is there.
+// Remark adds a remark for the report, unless the report has it already.
 func (r *Runner) Remark(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(r.Remarks, text) {
 		r.Remarks = append(r.Remarks, text)
@@ -164,7 +164,8 @@ func (r *Runner) launchOf(command string) (*client.LaunchRequest, error) {
 // environment returns the environment of the programs.
 func (r *Runner) environment() []string { return append(os.Environ(), r.Keeper.mark) }
 
-// finish ends a program that the gate has started, and removes the probes of another one.
+// finish ends a program that the gate has started. It removes the probes of a program that was already
+// running.
 func (r *Runner) finish(t *subject) error {
 	if t == nil {
 		return nil

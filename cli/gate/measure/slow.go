@@ -11,24 +11,24 @@ import (
 	"mirador/omis"
 )
 
-// A self-test slows a unit of the program down by a known amount, without changing the program:
-// the probe at the begin of the unit executes an action many times that has no other effect.
+// A self-test slows a unit of the program down by a known amount, without changing the program: the
+// probe at the beginning of the unit executes many times an action that has no other effect.
 
-// injection is what the probe at the begin of a unit executes.
+// injection is what the probe at the beginning of a unit executes.
 type injection struct {
 	action action
 	times  int
 }
 
-// action is something whose cost does not vary.
+// action is an action of OMIS whose cost does not vary.
 type action struct {
 	make  string // the request that makes its object
 	text  string // what is executed, with the object's token
 	most  int    // times in a request, whose length the gateway limits
-	tried int    // times in each call while its cost is measured: more would leave too few calls in a block
+	tried int    // times in each call while its cost is measured; with more, a block would have too few calls
 }
 
-// actions are what can be executed, the shortest first: about 2 ns and about 50 ns.
+// actions are the possible actions, the shortest first: about 2 ns and about 50 ns.
 var actions = []action{
 	{"pa_counter_create()", " pa_counter_add([%[1]s],1)", 2000, 300},
 	{`pa_timer_create3("ordered",1)`, " pa_timer_start([%[1]s]) pa_timer_stop([%[1]s])", 1000, 20},
@@ -37,8 +37,8 @@ var actions = []action{
 // trials is the number of starts that measure what an action costs.
 const trials = 3
 
-// Slow returns the side with its units slowed down: the median duration of each limit's unit
-// grows by this part.
+// Slow returns the side with its units slowed down: the median duration of each limit's unit grows by
+// the fraction part.
 func (r *Runner) Slow(ctx context.Context, s Side, limits []request.Limit, part float64) (Side, error) {
 	slow := s
 	slow.injected = make([]injection, len(limits))

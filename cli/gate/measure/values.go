@@ -23,9 +23,9 @@ type gauge struct {
 	probe *client.Probe
 }
 
-// Values runs the program of a side and measures every limit: exact ones once for each run, also
-// absolute ones. A run is one execution of a program that ends, one execution of the load of a
-// server, or a part of the time that --for gives.
+// Values runs the program of a side and measures every limit once in each run. A run is one execution
+// of a program that ends, one execution of the load of a server, or a part of the time that --for
+// gives. If all limits are exact, there is one run.
 func (r *Runner) Values(ctx context.Context, s Side, limits []request.Limit) ([][]Value, error) {
 	values := make([][]Value, len(limits))
 	runs := r.Runs
@@ -103,8 +103,8 @@ func (r *Runner) one(ctx context.Context, t *subject, gauges []gauge, values [][
 	return nil
 }
 
-// again begins a new measurement: of everything for a load or after a start, of times only for
-// later parts of a time.
+// again resets the probes for a new run. In later parts of the time that --for gives, exact limits are
+// not reset, because they are for the whole time.
 func (r *Runner) again(ctx context.Context, gauges []gauge) error {
 	for _, g := range gauges {
 		if g.limit.Kind == request.Exact && r.Load == "" {

@@ -14,8 +14,8 @@ import (
 	"mirador/mir"
 )
 
-// readDocuments reads measurement documents, one after another. Each is of a run: its probes are
-// the requests of the gate, in the same order.
+// readDocuments reads measurement documents, one after another. Each document is of one run: its probes
+// are the requests of the gate, in the same order.
 func (v *Values) readDocuments(text []byte, gate *request.File) error {
 	if len(gate.Metrics) == 0 {
 		return nil
@@ -40,8 +40,8 @@ func (v *Values) readDocuments(text []byte, gate *request.File) error {
 	return nil
 }
 
-// split returns the documents of a file to which the gateway has delivered several. What is no XML
-// is left to the reader of documents, which says where.
+// split returns the documents of a file to which the gateway has delivered several. It leaves errors in
+// the XML to the reader of documents, which reports their positions.
 func split(text []byte) (documents [][]byte) {
 	scanner := xml.NewDecoder(bytes.NewReader(text))
 	depth, begun := 0, int64(0)
@@ -91,8 +91,8 @@ func decompress(document *mir.Measurement, gate *request.File) ([]mir.Values, er
 	return all, nil
 }
 
-// addRun adds the values of a document: of numbers and amounts the sum over all threads, of times the
-// average.
+// addRun adds the values of a document: for numbers and amounts the sum over all threads, for times the
+// average over the threads.
 func (v *Values) addRun(probes []mir.Values, gate *request.File) error {
 	for i, l := range gate.Limits {
 		if l.Benchmark != "" {
@@ -118,7 +118,8 @@ func (v *Values) addRun(probes []mir.Values, gate *request.File) error {
 	return nil
 }
 
-// valueOf returns the statistic of a value: its percentile if it has some.
+// valueOf returns the statistic of a value that the limit is about: if the value has percentiles, the
+// one of the limit.
 func valueOf(t mir.Tuple, l request.Limit) (float64, bool) {
 	text := t.Value
 	if t.Spread != nil && l.Of.Percent > 0 {

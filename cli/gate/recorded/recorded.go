@@ -25,7 +25,7 @@ type Values struct {
 
 const (
 	mostBytes  = 64 << 20 // of a file
-	mostValues = 200      // of a limit; the exact interval of more takes long, and is as wide
+	mostValues = 200      // of a limit; to compute the exact interval of more takes long, and gains little
 )
 
 // Read reads the values of a gate's limits from files and from the files in directories. All
@@ -91,7 +91,7 @@ func readFile(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// finite returns an error for what is no number: such values make statistical tests endless.
+// finite returns an error for what is no number: with such values, statistical tests do not end.
 func finite(value float64) error {
 	if math.IsNaN(value) || math.IsInf(value, 0) {
 		return fmt.Errorf("a value is %g, which is no number", value)

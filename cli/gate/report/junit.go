@@ -33,7 +33,7 @@ type (
 	}
 	junitMessage struct {
 		Message string `xml:"message,attr"`
-		Text    string `xml:",chardata"` // where, because a test case has no attribute for it
+		Text    string `xml:",chardata"` // the line in the source: a test case has no attribute for it
 	}
 )
 

@@ -23,7 +23,7 @@ type Result struct {
 	Outcome verdict.Outcome `json:"outcome"`
 	Base    *float64        `json:"base,omitempty"`
 	Head    *float64        `json:"head,omitempty"`
-	// Interval is that of Head, or of Change.
+	// Low and High bound the interval of Head, or of Change.
 	Low    *float64 `json:"low,omitempty"`
 	High   *float64 `json:"high,omitempty"`
 	Change *float64 `json:"change,omitempty"` // relative: 0.05 is 5 % more than base

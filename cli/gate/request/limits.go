@@ -125,7 +125,7 @@ func (r *reader) change(e mir.Element, l *Limit) {
 	}
 }
 
-// statistic reads what of a time is compared: the median, if the file does not say.
+// statistic reads which statistic of a time is compared: the median, if the file has none.
 func (r *reader) statistic(e mir.Element, l *Limit, row translate.Metric) {
 	a, ok := ofSpace(e, Namespace, "of")
 	timed := row.Kind == "timer"

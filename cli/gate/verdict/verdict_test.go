@@ -128,7 +128,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestBlind checks what is said about noise that hides the limit.
+// TestBlind checks that noise that hides the limit is recognised.
 func TestBlind(t *testing.T) {
 	c := &Change{Limit: 0.03, Ratios: []float64{-0.2, 0.2, -0.1, 0.1, 0.3, -0.3, 0.05, -0.05, 0}}
 	Plan{9}.Look([]*Change{c}, 9)
