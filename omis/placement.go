@@ -32,6 +32,7 @@ func (p Placement) String() string { return fmt.Sprintf("%s, %s: %s", p.Name, p.
 
 // Explanation describes what a request would do, or does.
 type Explanation struct {
+	Token     Token  // what reasons call a conditional request that is only explained
 	Request   string // in canonical form
 	Placement Placement
 	Points    []Point // what the request watches in the tool's present scope

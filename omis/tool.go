@@ -27,8 +27,11 @@ type Tool interface {
 	// reports errors in the request.
 	Request(ctx context.Context, request string, callback func(Reply), flags Flags) (Reply, error)
 
-	// Explain returns what a request would do, without executing it.
-	Explain(request string) (Explanation, error)
+	// Explain returns what requests would do if they were enabled now, all together, and
+	// executes none of them. They may name objects that do not exist yet, but would be made
+	// by the requests in create: by tokens that are numbered from 1, by class. An error is
+	// that of the first request that could not be executed.
+	Explain(create []string, requests ...string) ([]Explanation, error)
 	// State returns what a conditional request does.
 	State(request Token) (Explanation, error)
 	// Spent returns the total cost of observing by some conditional requests.

@@ -21,15 +21,18 @@ func (a *App) explain(plan *translate.Plan, activated bool) (*mir.Explain, error
 		h.Requests = append(h.Requests, omis.Token(fmt.Sprintf("%s_%d", omis.ClassCSR, i+1)))
 	}
 	x := &mir.Explain{Matches: len(plan.Places)}
-	once(x, plan.Create())
-	once(x, plan.Gains.Create(h))
-	for i, request := range conditional {
-		explained, err := a.tool.connected().Explain(request)
-		if err != nil {
-			return nil, failf(CannotBeDone, "%v", err)
-		}
-		p := explained.Placement
-		x.Requests = append(x.Requests, mir.ExplainedRequest{Text: request, Placement: p})
+	create := slices.DeleteFunc([]string{plan.Create(), plan.Gains.Create(h)}, func(request string) bool { return request == "" })
+	for _, request := range create {
+		once(x, request)
+	}
+	explained, err := a.tool.connected().Explain(create, conditional...)
+	if err != nil {
+		return nil, failf(CannotBeDone, "%v", err)
+	}
+	for i, e := range explained {
+		p := e.Placement
+		p.Why = a.imagined(p.Why, explained, h.Requests)
+		x.Requests = append(x.Requests, mir.ExplainedRequest{Text: conditional[i], Placement: p})
 		if i < len(plan.Places) {
 			x.Cost, x.Rough = p.Cost*float64(plan.HitsEach()), p.Rough()
 		}
@@ -85,6 +88,18 @@ func (a *App) named(why string) string {
 			}
 		}
 		return token
+	})
+}
+
+// imagined replaces, in a reason, the tokens of conditional requests that are only explained by those
+// in the document, and the tokens of others by the ids of their probes.
+func (a *App) imagined(why string, explained []omis.Explanation, shown []omis.Token) string {
+	return requestToken.ReplaceAllStringFunc(why, func(token string) string {
+		i := slices.IndexFunc(explained, func(e omis.Explanation) bool { return e.Token == omis.Token(token) })
+		if i >= 0 {
+			return string(shown[i])
+		}
+		return a.named(token)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -320,7 +321,9 @@ func parseExchanges(text string) []exchange {
 }
 
 // Explain and State report that all requests run by trap.
-func (s *script) Explain(string) (omis.Explanation, error)   { return trapped(), nil }
+func (s *script) Explain(_ []string, requests ...string) ([]omis.Explanation, error) {
+	return slices.Repeat([]omis.Explanation{trapped()}, len(requests)), nil
+}
 func (s *script) State(omis.Token) (omis.Explanation, error) { return trapped(), nil }
 
 func (s *script) Spent([]omis.Token) (omis.Spending, error) {

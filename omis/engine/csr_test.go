@@ -236,7 +236,7 @@ func TestExplain(t *testing.T) {
 		"pa_interval_elapsed(10) : print([])":                     "monitor",
 		": print([])":                                             "request",
 	} {
-		x, err := b.tool.Explain(request)
+		x, err := b.explain(request)
 		if err != nil || !strings.Contains(x.Placement.String(), want) {
 			t.Errorf("%s: %v, %v; want %s", request, x.Placement, err, want)
 		}

@@ -167,14 +167,14 @@ func (h hosted) InTheWay(c *placing.Request, leaving map[*placing.Subscription]b
 			return nil
 		}
 		if by, any := others(func(key pointKey) bool { return placing.Plants(key.kind) }); any {
-			return placing.Hinders(by, "threads of the process are held for other requests, and make system calls of their own for that")
+			return placing.ByHeldThreads(by)
 		}
 		return nil
 	}
 	at := pointKey{kind: node.EventReachedAddr, addr: c.Watch.Addr}
 	if pt := p.points[at]; pt != nil {
 		if by, all := pt.others(leaving); !all {
-			return placing.Hinders(by, "a breakpoint of another request stands at %#x", at.addr)
+			return placing.ByBreakpoint(by, at.addr)
 		}
 	}
 	if p.roaming == 0 {

@@ -35,6 +35,16 @@ func startPlacing(t *testing.T) (*bench, *fake.Placer, *fake.Process) {
 	return b, places[0], p
 }
 
+// explain explains one request.
+func (b *bench) explain(request string) (omis.Explanation, error) {
+	b.Helper()
+	list, err := b.tool.Explain(nil, request)
+	if err != nil {
+		return omis.Explanation{}, err
+	}
+	return list[0], nil
+}
+
 // runs checks the placement of a request, and that the reason contains why.
 func (b *bench) runs(request omis.Token, where, why string) {
 	b.Helper()
@@ -121,7 +131,7 @@ func TestWhyPrograms(t *testing.T) {
 		"thread_reached_addr([],0x14) : pa_counter_add([pa_c_1],0x8000000000000000)":   "does not fit",
 		"thread_reached_addr([],0x15) : pa_counter_add([pa_c_1],1) pa_timer_start([])": "objects to come",
 	} {
-		x, err := b.tool.Explain(request)
+		x, err := b.explain(request)
 		if err != nil {
 			t.Errorf("%s: %v", request, err)
 		}
@@ -139,7 +149,7 @@ func TestWhyPrograms(t *testing.T) {
 func TestExplainBeforeItExists(t *testing.T) {
 	b, placer, _ := startPlacing(t)
 	for _, list := range []string{"pa_counter_add([pa_c_1],1)", "pa_timer_start([pa_t_1])", "pa_counter_add([pa_c_1],1) pa_timer_stop([pa_t_1])"} {
-		if x, err := b.tool.Explain("thread_reached_addr([],0x10) : " + list); err != nil || x.Placement.Name != placer.Name() {
+		if x, err := b.explain("thread_reached_addr([],0x10) : " + list); err != nil || x.Placement.Name != placer.Name() {
 			t.Errorf("%s: %s, %v", list, x.Placement, err)
 		}
 	}

@@ -11,6 +11,11 @@ import (
 
 // find resolves a token within the tool's scope.
 func (t *Tool) find(token omis.Token) (object, error) {
+	if t.imaginary {
+		if o := t.imagined(token); o != nil {
+			return o, nil
+		}
+	}
 	o := t.e.reg.lookup(token)
 	if o == nil || !t.mayName(o) {
 		return nil, unknownToken(token)

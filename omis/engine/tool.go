@@ -21,7 +21,8 @@ type Tool struct {
 	// hidden are the threads that the tool detached from, nil if there are none. Each hit reads it.
 	hidden atomic.Pointer[map[omis.Token]bool]
 
-	prepared prepared
+	prepared  prepared
+	imaginary bool // it is a scratch tool of Explain, and tokens of extensions name its own objects
 
 	mu        sync.Mutex // guards the fields below; held for moments
 	nodes     []*machine

@@ -35,13 +35,13 @@ func TestExclusivePlacesAreExplained(t *testing.T) {
 			m := rig.OpenAll(t, linux.Config{Name: "here", Sharing: c.sharing}, c.placers, g)
 			m.Ask(": pa_counter_create()")
 			request := fmt.Sprintf("thread_reached_addr([],%#x) : pa_counter_add([pa_c_1],1)", g.Func[c.function])
-			x, err := m.Tool.Explain(request)
-			if err != nil || strings.Contains(x.Placement.Why, endsProcess) != c.exclusive {
-				t.Errorf("before: %s, %v", x.Placement, err)
+			x, err := m.Tool.Explain(nil, request)
+			if err != nil || strings.Contains(x[0].Placement.Why, endsProcess) != c.exclusive {
+				t.Errorf("before: %v, %v", x, err)
 			}
 			m.Define("%s", request)
 			m.Enable()
-			if x, err = m.Tool.State(omis.Token(m.CSRs[0])); err != nil || strings.Contains(x.Placement.Why, endsProcess) != c.exclusive {
+			if x, err := m.Tool.State(omis.Token(m.CSRs[0])); err != nil || strings.Contains(x.Placement.Why, endsProcess) != c.exclusive {
 				t.Errorf("afterwards: %s, %v", x.Placement, err)
 			}
 			work(m)

@@ -16,19 +16,18 @@ import (
 // programs that open or close the same intervals.
 func (x *Placing) MakeWay(c *Request, p *Process) {
 	var list []*Request
-	var why string
+	var why error
 	switch kind := c.Watch.Event; {
 	case kind == node.EventReachedAddr:
 		list = p.programsThat(func(s *Subscription) bool { return s.placed.Covers(c.Watch.Addr) })
-		why = "a breakpoint of " + string(c.Token) + " stands at the same address"
+		why = evictedByBreakpoint(c)
 	case Roams(kind):
 		list = p.programsThat(func(s *Subscription) bool { return s.Request.Watch.Event == node.EventReachedAddr })
-		why = string(c.Token) + " looks out for library calls or single instructions, whose breakpoints may stand anywhere"
+		why = Hinders([]*Request{c}, "%s looks out for library calls or single instructions, whose breakpoints may stand anywhere", c.Token)
 	}
-	x.evict(p, Hinders([]*Request{c}, "%s", why), list...)
+	x.evict(p, why, list...)
 	if Plants(c.Watch.Event) {
-		x.evict(p, Hinders([]*Request{c}, "%s", "threads are held for "+string(c.Token)+", and make system calls of their own for that"),
-			p.programsThat(func(s *Subscription) bool { return IsSysCall(s.Request.Watch.Event) })...)
+		x.evict(p, evictedByHeldThreads(c), p.programsThat(func(s *Subscription) bool { return IsSysCall(s.Request.Watch.Event) })...)
 	}
 	cells := c.Owner.Intervals()
 	if len(cells) == 0 {
@@ -37,7 +36,35 @@ func (x *Placing) MakeWay(c *Request, p *Process) {
 	list = p.programsThat(func(s *Subscription) bool {
 		return s.Request.Tool == c.Tool && slices.ContainsFunc(s.Request.Owner.Intervals(), func(cell service.Cell) bool { return slices.Contains(cells, cell) })
 	})
-	x.evict(p, Hinders([]*Request{c}, "%s, which opens or closes the same intervals, is executed by the monitor", c.Token), list...)
+	x.evict(p, evictedByInterval(c), list...)
+}
+
+// The functions evictedBy… return why a program must leave when the monitor executes a request.
+
+func evictedByBreakpoint(c *Request) error {
+	return Hinders([]*Request{c}, "a breakpoint of %s stands at the same address", c.Token)
+}
+
+func evictedByHeldThreads(c *Request) error {
+	return Hinders([]*Request{c}, "threads are held for %s, and make system calls of their own for that", c.Token)
+}
+
+func evictedBySource(c *Request) error {
+	return Hinders([]*Request{c}, "%s, which changes what it reads, is executed elsewhere", c.Token)
+}
+
+func evictedByInterval(c *Request) error {
+	return Hinders([]*Request{c}, "%s, which opens or closes the same intervals, is executed by the monitor", c.Token)
+}
+
+// ByBreakpoint and ByHeldThreads are why a program cannot be placed beside requests that the monitor executes.
+
+func ByBreakpoint(by []*Request, addr uint64) error {
+	return Hinders(by, "a breakpoint of another request stands at %#x", addr)
+}
+
+func ByHeldThreads(by []*Request) error {
+	return Hinders(by, "threads of the process are held for other requests, and make system calls of their own for that")
 }
 
 // programsThat returns the requests whose programs in the process satisfy a condition, including programs

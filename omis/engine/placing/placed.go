@@ -1,14 +1,12 @@
 package placing
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"mirador/omis"
-	"mirador/omis/node"
 	"mirador/omis/program"
 )
 
@@ -229,63 +227,4 @@ func (x *Placing) forget(c *Request, p *Process) {
 		delete(c.resting, p)
 		x.unplace(s)
 	}
-}
-
-// Where returns where a request runs or, if it is disabled, would run now. Of several processes it is the
-// most expensive place.
-func (x *Placing) Where(c *Request) omis.Placement {
-	all := make([]omis.Placement, 0, len(c.Subs))
-	for _, s := range c.Subs {
-		all = append(all, shared(cautious(beside(s.Proc.machine().priced(s.where(), c.Times), c), c), s.Proc, c))
-	}
-	if len(c.Subs) == 0 && c.Watch.Event != 0 {
-		for _, t := range c.Owner.Targets() {
-			p := shared(t.Proc.machine().priced(x.judged(c, t), c.Times), t.Proc, c)
-			p.Why += c.Owner.Remark(t.Proc)
-			all = append(all, p)
-		}
-	}
-	if len(all) == 0 {
-		return c.Base
-	}
-	return slices.MaxFunc(all, func(a, b omis.Placement) int {
-		switch trapA, trapB := a.Name == omis.Trap, b.Name == omis.Trap; {
-		case trapA != trapB && trapA:
-			return 1
-		case trapA != trapB:
-			return -1
-		}
-		return cmp.Compare(a.Cost, b.Cost)
-	})
-}
-
-// shared adds to the placement of a request that holds threads what the node reports about uprobes of other
-// tools at its address.
-func shared(p omis.Placement, at *Process, c *Request) omis.Placement {
-	machine, id := at.Host.At()
-	n, w := machine.Can.Neighbours, c.Watch
-	if n == nil || p.Name != omis.Trap || w.Event != node.EventReachedAddr {
-		return p
-	}
-	if note := n.Beside(id, w.Addr); note != "" {
-		p.Why += "; " + note
-	}
-	return p
-}
-
-// judged returns where a request would run in a process.
-func (x *Placing) judged(c *Request, t Target) omis.Placement {
-	k := &candidate{Subscription: &Subscription{Request: c, Target: t}}
-	if err := k.compile(x); err != nil {
-		return because(c.Base, Reason(err))
-	}
-	b := x.bonds(t.Proc, []*candidate{k})[0]
-	for _, placer := range t.Proc.machine().Can.Placers[b.level:] {
-		verdicts, errs := placer.Judge([]program.Placing{k.placing})
-		if errs[0] == nil {
-			return because(placementOf(verdicts[0]), reasons(k.refused))
-		}
-		k.refuse(placer.Name(), errs[0])
-	}
-	return because(c.Base, reasons(k.refused))
 }

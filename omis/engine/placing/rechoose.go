@@ -78,17 +78,20 @@ func (x *Placing) tryAgain(p *Process, s *Subscription) {
 
 // isHinderedBy reports whether a request still keeps a subscription from running where it is cheaper.
 func (s *Subscription) isHinderedBy(c *Request) bool {
-	return s.Request.Subs[s.Proc] == s && slices.ContainsFunc(s.refused, func(o obstacle) bool { return slices.Contains(o.by, c) })
+	return s.Request.Subs[s.Proc] == s && s.refusedBy(c)
+}
+
+// refusedBy reports whether a request is among the reasons of the placement.
+func (s *Subscription) refusedBy(c *Request) bool {
+	return slices.ContainsFunc(s.refused, func(o obstacle) bool { return slices.Contains(o.by, c) })
 }
 
 // beside adds to the placement of a request which others it keeps from running where it is cheaper.
-func beside(p omis.Placement, c *Request) omis.Placement {
+func beside(p omis.Placement, victims []*Subscription) omis.Placement {
 	var words []string
-	for proc := range c.Subs {
-		for _, s := range proc.victims[c] {
-			if s.isHinderedBy(c) && !slices.Contains(words, string(s.Request.Token)) {
-				words = append(words, string(s.Request.Token))
-			}
+	for _, s := range victims {
+		if !slices.Contains(words, string(s.Request.Token)) {
+			words = append(words, string(s.Request.Token))
 		}
 	}
 	if len(words) > 0 {
@@ -96,6 +99,18 @@ func beside(p omis.Placement, c *Request) omis.Placement {
 		p.Why += "; it keeps " + strings.Join(words, ", ") + " from running where it is cheaper"
 	}
 	return p
+}
+
+// victims returns the subscriptions that a request keeps from running where it is cheaper.
+func (c *Request) victims() (list []*Subscription) {
+	for proc := range c.Subs {
+		for _, s := range proc.victims[c] {
+			if s.isHinderedBy(c) {
+				list = append(list, s)
+			}
+		}
+	}
+	return list
 }
 
 // rechoosesAfter is how long after the end of a request placements are chosen again. Several requests may

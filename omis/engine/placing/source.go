@@ -78,7 +78,7 @@ func (r *round) checkSource(k *candidate) error {
 		}
 		for _, c := range r.changers(k, s.Source) {
 			if c != k.Request && !r.has(c, k.Proc) {
-				return Hinders([]*Request{c}, "%s, which changes what it reads, is executed elsewhere", c.Token)
+				return evictedBySource(c)
 			}
 		}
 	}
@@ -131,7 +131,7 @@ func (x *Placing) evictReaders(c *Request, p *Process, level int) {
 		if p.sources[cell] == 0 {
 			continue
 		}
-		x.evict(p, Hinders([]*Request{c}, "%s, which changes what it reads, is executed elsewhere", c.Token),
+		x.evict(p, evictedBySource(c),
 			p.programsThat(func(s *Subscription) bool {
 				return s.Request != c && s.placed.level != level && s.placed.reads(cell)
 			})...)
