@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -118,39 +120,82 @@ func TestValuesAtBeginning(t *testing.T) {
 	}
 }
 
-// TestWaitsWhenAnyThreadExecutes runs the example of MIR's report: how often two threads waited, measured each time any
-// thread executes a region, and of this the maximum. The program goes on when the gateway is killed.
-func TestWaitsWhenAnyThreadExecutes(t *testing.T) {
+// waiters is the process of a program whose threads wait when they are told.
+type waiters struct {
+	*served
+	*subject.Subject
+}
+
+func startWaiters(t *testing.T) waiters {
 	s := startServe(t, os.Geteuid())
-	p := subject.Start(t, exec.Command(subject.Compile(t, "waiters", "-O2", "-pthread", "../omis/place/testdata/waiters.c")))
-	p.Line() // it is ready
-	s.must(t, "", "attach", "--app", "waiters", strconv.Itoa(p.PID))
+	w := waiters{s, subject.Start(t, exec.Command(subject.Compile(t, "waiters", "-O2", "-pthread", "../omis/place/testdata/waiters.c")))}
+	w.Line() // it is ready
+	s.must(t, "", "attach", "--app", "waiters", strconv.Itoa(w.PID))
 	s.mir(t, "waiters", `<snapshotreq/>`) // the main thread is t_1
-	s.mir(t, "waiters", `<instrreq activated="true" flush="true"><codeRegion from="waiters:c1"/><metric name="WAIT_COUNT"/>
+	return w
+}
+
+// do has the program obey a command.
+func (w waiters) do(command string, args ...any) {
+	w.Tell(command, args...)
+	w.Line()
+}
+
+// TestExampleOfReport runs the example of section 4 of MIR's report, and compares the file with how often the program
+// waited for a lock. The placement is that which was explained.
+func TestExampleOfReport(t *testing.T) {
+	w := startWaiters(t)
+	path := filepath.Join(w.dir, "foo.txt")
+	request := `<instrreq flush="true" activated="true" xmlns:g="urn:mirador:gateway" g:details="true"><codeRegion from="waiters:c1"/><metric name="BLOCKED_COUNT"/>
+		<measuring delivery="1000" destination="file://` + path + `"><aggregate function="MAXIMUM"/></measuring>
+		<thread id="t_2"/><thread id="t_3"/></instrreq>`
+	explained := wants(t, "-H", "Prefer: explain", "--unix-socket", w.socket, "-d", request, "http://mirador/apps/waiters/mir")
+	probe := w.mir(t, "waiters", request)
+	reasons := regexp.MustCompile(`(where|why)="([^"]*)"`)
+	named := strings.NewReplacer("c_1", "probe-1", "c_2", "probe-1").Replace(explained)
+	for _, reason := range reasons.FindAllStringSubmatch(probe, -1) {
+		if !strings.Contains(named, reason[0]) {
+			t.Errorf("the probe says %s, and it was explained as %s", reason[0], named)
+		}
+	}
+	if !strings.Contains(probe, "measures other threads than the one that executes it") {
+		t.Errorf("nothing says why it is measured by trap: %s", probe)
+	}
+	var blocked [4]int // by the number of the worker
+	for _, step := range []struct{ worker, times int }{{0, 5}, {1, 9}, {2, 20}, {0, 2}, {1, 4}} {
+		w.do("lock %d %d", step.worker, step.times)
+		w.do("c1 0 0")
+		blocked[step.worker] += step.times
+	}
+	w.do("lock 1 3") // no thread executes the region afterwards
+	last := fmt.Sprintf(`<measurement threadId="t_3" value="%d"/>`, blocked[1])
+	eventually(t, "the file has "+last, func() bool {
+		text, _ := os.ReadFile(path)
+		return strings.Contains(string(text), last)
+	})
+	w.mir(t, "waiters", `<ctrlreq action="REMOVE"><probe id="probe-1"/></ctrlreq>`)
+	w.do("c1 0 0")
+}
+
+// TestWaitsWhenAnyThreadExecutes checks how often two threads waited, measured each time any thread executes a region,
+// and of this the maximum. The program goes on when the gateway is killed.
+func TestWaitsWhenAnyThreadExecutes(t *testing.T) {
+	w := startWaiters(t)
+	w.mir(t, "waiters", `<instrreq activated="true" flush="true"><codeRegion from="waiters:c1"/><metric name="WAIT_COUNT"/>
 		<measuring><aggregate function="MAXIMUM"/></measuring><thread id="t_2"/><thread id="t_3"/></instrreq>`)
-	do := func(command string) {
-		p.Tell("%s", command)
-		p.Line()
-	}
-	value := func() string {
-		return s.mir(t, "waiters", `<ctrlreq action="VALUE"><probe id="probe-1"/></ctrlreq>`)
-	}
-	do("nap 0 5")
-	do("c1 0 0")
-	do("nap 1 9")
-	do("nap 2 20")
-	do("c1 2 3")
-	if got := value(); !strings.Contains(got, `<measurement threadId="t_3" value="10"/>`) {
+	w.do("nap 0 5")
+	w.do("c1 0 0")
+	w.do("nap 1 9")
+	w.do("nap 2 20")
+	w.do("c1 2 3")
+	if got := w.mir(t, "waiters", `<ctrlreq action="VALUE"><probe id="probe-1"/></ctrlreq>`); !strings.Contains(got, `<measurement threadId="t_3" value="10"/>`) {
 		t.Errorf("t_3 waited 10 times: %s", got)
 	}
-	s.kill(t)
-	do("nap 0 5")
-	do("c1 0 3")
-	s.await(t, s.begin(t))
-	do("c1 1 3")
-	if got := wants(t, "--unix-socket", s.socket, "http://mirador/probes/probe-1"); !strings.Contains(got, "measures other threads than the one that executes it") {
-		t.Errorf("nothing says why it is measured by trap: %s", got)
-	}
-	s.mir(t, "waiters", `<ctrlreq action="REMOVE"><probe id="probe-1"/></ctrlreq>`)
-	do("c1 1 3")
+	w.kill(t)
+	w.do("nap 0 5")
+	w.do("c1 0 3")
+	w.await(t, w.begin(t))
+	w.do("c1 1 3")
+	w.mir(t, "waiters", `<ctrlreq action="REMOVE"><probe id="probe-1"/></ctrlreq>`)
+	w.do("c1 1 3")
 }

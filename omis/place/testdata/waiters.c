@@ -1,5 +1,5 @@
-/* A program with threads that wait until they are told to nap, and functions of the main thread during which one of
-   them naps, or none. It answers with the number of times for which the kernel says that each thread gave up its
+/* A program with threads that wait until they are told to nap, or to take a lock that the main thread holds until they
+   wait for it, and functions of the main thread during which one of them naps, or none. It answers with the number of times for which the kernel says that each thread gave up its
    processor, read within the function. */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -15,9 +15,12 @@ enum { workers = 3 };
 
 static struct worker {
 	sem_t go, done;
-	long naps;
+	long naps, locks;
+	volatile long locking; /* how many locks it has begun to take */
 	volatile int tid;
 } all[workers];
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static void rest(void) {
 	struct timespec t = {0, 200000};
@@ -32,6 +35,13 @@ static void *wait_and_nap(void *p) {
 		sem_wait(&w->go);
 		for (long i = 0; i < w->naps; i++)
 			rest();
+		for (long i = 0; i < w->locks; i++) {
+			w->locking++;
+			pthread_mutex_lock(&mutex);
+			pthread_mutex_unlock(&mutex);
+			sem_post(&w->done);
+			sem_wait(&w->go);
+		}
 	}
 }
 
@@ -54,10 +64,27 @@ static long waits(struct worker *w) {
 }
 
 static void nap(struct worker *w, long naps) {
-	w->naps = naps;
+	w->naps = naps, w->locks = 0;
 	sem_post(&w->go);
 	sem_wait(&w->done);
 	waits(w);
+}
+
+/* lock has a worker wait for the mutex a number of times: each time it is released when the thread waits. */
+static void lock(struct worker *w, long locks) {
+	w->naps = 0, w->locks = locks;
+	for (long i = 0; i < locks; i++) {
+		long before = w->locking;
+		pthread_mutex_lock(&mutex);
+		sem_post(&w->go);
+		while (w->locking == before)
+			rest();
+		waits(w);
+		pthread_mutex_unlock(&mutex);
+		sem_wait(&w->done);
+	}
+	sem_post(&w->go);
+	sem_wait(&w->done);
 }
 
 /* c1 has a worker nap, and says how often each worker waited since the beginning of the function. */
@@ -90,6 +117,8 @@ int main(void) {
 			c1(number, naps);
 		else if (sscanf(line, "nap %d %ld", &number, &naps) == 2)
 			nap(&all[number], naps), printf("done\n");
+		else if (sscanf(line, "lock %d %ld", &number, &naps) == 2)
+			lock(&all[number], naps), printf("done\n");
 		else
 			return 1;
 	}
