@@ -31,7 +31,7 @@ func (a *App) explain(plan *translate.Plan, activated bool) (*mir.Explain, error
 	}
 	for i, e := range explained {
 		p := e.Placement
-		p.Why = a.imagined(p.Why, explained, h.Requests)
+		p.Why = imagined(p.Why, explained, h.Requests, a.named)
 		x.Requests = append(x.Requests, mir.ExplainedRequest{Text: conditional[i], Placement: p})
 		if i < len(plan.Places) {
 			x.Cost, x.Rough = p.Cost*float64(plan.HitsEach()), p.Rough()
@@ -92,14 +92,14 @@ func (a *App) named(why string) string {
 }
 
 // imagined replaces, in a reason, the tokens of conditional requests that are only explained by those
-// in the document, and the tokens of others by the ids of their probes.
-func (a *App) imagined(why string, explained []omis.Explanation, shown []omis.Token) string {
+// in the document, and those of others as named does.
+func imagined(why string, explained []omis.Explanation, shown []omis.Token, named func(string) string) string {
 	return requestToken.ReplaceAllStringFunc(why, func(token string) string {
 		i := slices.IndexFunc(explained, func(e omis.Explanation) bool { return e.Token == omis.Token(token) })
 		if i >= 0 {
 			return string(shown[i])
 		}
-		return a.named(token)
+		return named(token)
 	})
 }
 

@@ -28,7 +28,7 @@ func (t *Tool) Explain(create []string, requests ...string) ([]omis.Explanation,
 			return nil, err
 		}
 	}
-	return list, t.e.judge(list, imagined)
+	return list, t.judge(list, imagined)
 }
 
 // scratch returns a tool with the same processes for objects that are made only to explain what uses
@@ -82,16 +82,16 @@ func (t *Tool) imagine(text string) (x omis.Explanation, c *csr, err error) {
 }
 
 // judge enters the placements of imagined requests.
-func (e *Engine) judge(list []omis.Explanation, imagined []*csr) error {
+func (t *Tool) judge(list []omis.Explanation, imagined []*csr) error {
 	var runs []*placing.Request
 	for _, c := range imagined {
 		if c != nil {
 			runs = append(runs, &c.run)
 		}
 	}
-	e.admin.Lock()
-	defer e.admin.Unlock()
-	placements, err := e.placing.Judge(runs)
+	t.e.admin.Lock()
+	defer t.e.admin.Unlock()
+	placements, err := t.e.placing.Judge(runs)
 	if err != nil {
 		return err
 	}
