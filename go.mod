@@ -28,6 +28,7 @@ require github.com/ulikunitz/xz v0.5.15
 
 require (
 	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794
+	github.com/jlaffaye/ftp v0.2.4
 	github.com/joshdk/go-junit v1.0.0
 	github.com/owenrumney/go-sarif/v3 v3.3.1
 	golang.org/x/perf v0.0.0-20260908200009-22c9c6c9d4da

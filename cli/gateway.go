@@ -24,6 +24,7 @@ func newGateway(s settings, token gateway.Token, log *slog.Logger, backend gatew
 		Decoder:    mir.Decoder{Limits: mir.RequestLimits().Longest(s.Longest), Validator: schema},
 		Hosts:      s.Hosts,
 		Resources:  s.Resources,
+		Fetched:    s.fetched(),
 		Rate:       s.Rate,
 		Version:    readVersion().Version,
 		Notation:   syntax.PrintReply,

@@ -110,6 +110,11 @@ func serve(ctx context.Context, s settings, streams Streams, ready func(context.
 		closeAll(listeners)
 		return err
 	}
+	if fetched := s.fetched(); fetched != "" {
+		if err := os.RemoveAll(fetched); err != nil { // of a gateway that was killed
+			log.Warn("cannot remove the files that a former gateway has fetched", "error", err)
+		}
+	}
 	release := func() {
 		closeAll(listeners)
 		j.Close() // errors do not matter: all records were written before

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,7 @@ import (
 	"mirador/mir/client"
 	"mirador/omis/node"
 	"mirador/probes/deliver"
+	"mirador/sir/fetch"
 )
 
 // settings contains what the flags and the configuration file tell serve.
@@ -98,7 +100,7 @@ func (s *settings) define(cmd *cobra.Command) {
 	flags.StringVar(&s.LogLevel, "log-level", "info", "debug, info, warn or error")
 	flags.IntVar(&s.Longest, "longest-request", mir.RequestLimits().Bytes, "how many bytes a request may have; one that names ten thousand probes has a quarter of a million")
 	flags.IntVar(&s.Rate, "rate", gateway.DefaultRate, "how many requests a caller may send in a second, further ones are answered with 429; root and the gateway's user have no limit on the socket; 0: nobody has one")
-	flags.StringArrayVar(&s.Resources, "resources", nil, "a folder whose files a sirreq may name; may be repeated")
+	flags.StringArrayVar(&s.Resources, "resources", nil, "a folder, or a URL (http, https, ftp) and what is below it, whose files a sirreq may name; may be repeated")
 	flags.StringVar(&s.Certificate, "certificate", "", "a PEM file with the certificate for TLS")
 	flags.StringVar(&s.Key, "key", "", "a PEM file with the key of the certificate")
 	flags.StringVar(&s.ClientAuthority, "client-authority", "", "a PEM file with the authority that signs client certificates")
@@ -112,6 +114,19 @@ const (
 	leastLongest = 1 << 10
 	mostLongest  = 16 << 20
 )
+
+// checkResources refuses what cannot be a folder or the URL of a server.
+func checkResources(resources []string) error {
+	for _, r := range resources {
+		if filepath.IsAbs(r) {
+			continue
+		}
+		if u, err := url.Parse(r); err != nil || !fetch.CanGet(u.Scheme) || u.Host == "" {
+			return usagef("--resources %s: it is neither a folder /PATH nor a URL such as https://HOST/PATH or ftp://HOST/", r)
+		}
+	}
+	return nil
+}
 
 // checkSite refuses names that documents cannot show as ids.
 func checkSite(name string) error {
@@ -183,6 +198,9 @@ func (s *settings) complete(cmd *cobra.Command, file string) (settings, error) {
 	}
 	if err := deliver.Rules(merged.Deliver).Check(); err != nil {
 		return merged, usagef("--deliver: %w", err)
+	}
+	if err := checkResources(merged.Resources); err != nil {
+		return merged, err
 	}
 	if err := checkSite(merged.Site); err != nil {
 		return merged, err
@@ -263,6 +281,14 @@ func (s *settings) costs() string {
 		return ""
 	}
 	return filepath.Join(s.Data, "costs.json")
+}
+
+// fetched returns the folder for files from servers; "" means that of temporary files.
+func (s *settings) fetched() string {
+	if s.Data == "" {
+		return ""
+	}
+	return filepath.Join(s.Data, "fetched")
 }
 
 // checkpoints returns the directory for saved processes; "" means the node's default.

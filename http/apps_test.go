@@ -252,7 +252,7 @@ func TestResources(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newTestServer(one())
-	s.resources = []string{dir, link}
+	s.resources = []string{dir, link, "http://allowed.example/in"}
 	// The answer has all errors, with their positions.
 	expect(t, serveAs(t, s, root, "POST", "/mir", "<sirreq>\n<resource in='http://a/b.c'/><resource in='file:///bin/one' out='file:///c'/></sirreq>"), 403,
 		"<error>line 2, column 1: cannot open the resource http://a/b.c", "<error>line 2, column 30: cannot write file:///c")
@@ -271,8 +271,11 @@ func TestResources(t *testing.T) {
 		`in="file://` + link + `/z"`:                 {403, "cannot open"},
 		`in="file://` + dir + `/../x"`:               {403, "cannot open"},
 		`in="file:///etc/shadow"`:                    {403, "/bin/one"},
-		`in="http://example.org/a.c"`:                {403, "configuration allows file"},
-		`in="ftp://example.org/a.c"`:                 {403, "configuration allows file"},
+		`in="http://example.org/a.c"`:                {403, "mirador serve --resources http://example.org/"},
+		`in="ftp://example.org/a.c"`:                 {403, "mirador serve --resources ftp://example.org/"},
+		`in="gopher://example.org/a.c"`:              {403, "http, https and ftp are known"},
+		`in="http://allowed.example/in/../a.c"`:      {403, "what its configuration allows"},
+		`in="ftp://user:secret@example.org/a"`:       {403, "cannot open the resource ftp://user:xxxxx@example.org/a"},
 		`in="file:///bin/one" out="file:///tmp/one"`: {422, "out"},
 	} {
 		w := serveAs(t, s, root, "POST", "/mir", "<sirreq><resource "+resource+"/></sirreq>")

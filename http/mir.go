@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 
@@ -19,6 +20,9 @@ type documentHandlers struct {
 	decoder      mir.Decoder
 	resources    []string                          // see Config
 	resolveLinks func(path string) (string, error) // see Config
+	fetched      string                            // see Config
+	fetching     chan struct{}                     // has an element for each request that has a folder there
+	log          *slog.Logger
 }
 
 // postOnlyApp answers POST /mir, which needs no name if there is exactly one application.

@@ -21,8 +21,11 @@ type Config struct {
 	Token      Token
 	Decoder    mir.Decoder // its limit of bytes applies to the body of every request
 	Hosts      []string    // names of the gateway over TCP, in addition to localhost
-	Resources  []string    // folders whose files a sirreq may name, in addition to the applications' programs
-	Version    string
+	// Resources are folders, and URLs of servers, whose files a sirreq may name, in addition to the
+	// applications' programs.
+	Resources []string
+	Fetched   string // the folder of files from servers, while a sirreq needs them
+	Version   string
 	// Notation prints a reply in OMIS notation.
 	Notation func(omis.Reply) string
 	Log      *slog.Logger // nil means slog.Default
@@ -85,7 +88,7 @@ func New(cfg Config, backend Backend) *Server {
 	s := &Server{
 		access:           who,
 		appHandlers:      appHandlers{who, bodies, backend, cfg.Limits.Applications},
-		documentHandlers: documentHandlers{who, bodies, backend, cfg.Decoder, cfg.Resources, cfg.ResolveLinks},
+		documentHandlers: documentHandlers{who, bodies, backend, cfg.Decoder, cfg.Resources, cfg.ResolveLinks, cfg.Fetched, make(chan struct{}, mostFetching), cfg.Log},
 		probeHandlers:    probeHandlers{who, backend, open},
 		toolHandlers:     toolHandlers{who, bodies, backend, open, cfg.Notation},
 		cfg:              cfg, backend: backend, log: cfg.Log,

@@ -2,20 +2,14 @@ package gateway
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
-	"mirador/mir"
-	"mirador/mir/translate"
 	"mirador/sir"
 )
 
@@ -98,94 +92,6 @@ func (part *partOfStructure) of(s *sir.Structure) *sir.Structure {
 		s = s.WithPrefix(part.prefix, part.most)
 	}
 	return s
-}
-
-// answerStructure answers a sirreq (MIR 2). It reports the errors of all resources at once.
-func (h *documentHandlers) answerStructure(x *exchange, app string, req *mir.SIRRequest) error {
-	ctx := x.r.Context()
-	loaded, err := h.backend.Programs(ctx, app)
-	if err != nil {
-		return err
-	}
-	var refused translate.Errors
-	whole, tags := &sir.Structure{}, sha256.New()
-	for _, r := range req.Resources {
-		files, wrong := h.filesOf(ctx, app, r, loaded)
-		if wrong != nil {
-			refused = append(refused, wrong)
-			continue
-		}
-		part, tag, err := h.backend.Structure(ctx, app, files, h.configured)
-		if wrong := (*translate.Error)(nil); errors.As(err, &wrong) {
-			refused = append(refused, translate.Errorf(wrong.Kind, r.Pos, "the resource %s: %s", r.In, wrong.Msg))
-			continue
-		} else if err != nil {
-			return err
-		}
-		fmt.Fprintln(tags, tag)
-		for _, p := range part.Programs {
-			if !slices.ContainsFunc(whole.Programs, func(q sir.Program) bool { return q.Path == p.Path }) {
-				whole.Programs = append(whole.Programs, p)
-			}
-		}
-	}
-	if len(refused) > 0 {
-		return refused
-	}
-	return sendStructure(x, whole, fmt.Sprintf("%x", tags.Sum(nil)[:16]))
-}
-
-// filesOf returns the files that a resource names. file:///PATH names one file; process:ID names all
-// files that a process of the application has loaded.
-func (h *documentHandlers) filesOf(ctx context.Context, app string, r mir.Resource, loaded []string) ([]string, *translate.Error) {
-	if r.Out != "" {
-		return nil, translate.Errorf(translate.CannotBeDone, r.Pos,
-			"cannot write %s: this gateway instruments running processes and writes no programs back; leave out the attribute out", r.Out)
-	}
-	u, err := url.Parse(r.In)
-	if err != nil {
-		return nil, translate.Errorf(translate.Invalid, r.Pos, "cannot read the resource %q: %v", r.In, err)
-	}
-	if u.Scheme == "process" {
-		files, err := h.backend.Loaded(ctx, app, u.Opaque)
-		if err != nil {
-			return nil, translate.Errorf(translate.NotFound, r.Pos, "cannot open the resource %s: %v", r.In, err)
-		}
-		return files, nil
-	}
-	path, wrong := h.resourcePath(r, u, loaded)
-	return []string{path}, wrong
-}
-
-// resourcePath returns the file of a resource, if it may be read: a program or library of the
-// application, or a file in a directory of the configuration.
-func (h *documentHandlers) resourcePath(r mir.Resource, u *url.URL, programs []string) (string, *translate.Error) {
-	if u.Scheme != "file" || (u.Host != "" && u.Host != "localhost") {
-		return "", translate.Errorf(translate.Forbidden, r.Pos,
-			"cannot open the resource %s: the configuration allows file:///PATH, on this machine, and process:ID only", r.In)
-	}
-	path := u.Path
-	if resolved, err := h.resolveLinks(path); err == nil {
-		path = resolved
-	}
-	if slices.Contains(programs, path) || h.configured(path) {
-		return path, nil
-	}
-	return "", translate.Errorf(translate.Forbidden, r.Pos,
-		"cannot open the resource %s: it is no program or library of the application (they are %s), and no folder of the configuration has it",
-		r.In, strings.Join(programs, ", "))
-}
-
-func (h *documentHandlers) configured(path string) bool {
-	for _, folder := range h.resources {
-		if resolved, err := h.resolveLinks(folder); err == nil {
-			folder = resolved // as path is
-		}
-		if within, err := filepath.Rel(folder, path); err == nil && filepath.IsLocal(within) {
-			return true
-		}
-	}
-	return false
 }
 
 func sendStructure(x *exchange, structure *sir.Structure, tag string) error {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"mirador/mir/allowed"
 )
 
 // Address is the destination of a request: a URI (MIR 4).
@@ -126,18 +128,5 @@ func (rules Rules) Check() error {
 	return nil
 }
 
-// Allow reports whether a destination is allowed. It compares scheme, host and whole parts
-// of the path, so that http://host does not allow http://host.example.
-func (rules Rules) Allow(a Address) bool {
-	for _, rule := range rules {
-		u, err := url.Parse(rule)
-		if err != nil || u.Scheme != a.url.Scheme || !a.local() && !strings.EqualFold(u.Host, a.url.Host) {
-			continue
-		}
-		below := strings.TrimSuffix(u.Path, "/") + "/"
-		if strings.HasPrefix(a.url.Path+"/", below) && !strings.Contains(a.url.Path+"/", "/../") {
-			return true
-		}
-	}
-	return false
-}
+// Allow reports whether a destination is allowed.
+func (rules Rules) Allow(a Address) bool { return allowed.Below(rules, a.url) }

@@ -303,13 +303,13 @@ func TestRules(t *testing.T) {
 	if err := rules.Check(); err != nil {
 		t.Fatal(err)
 	}
-	for uri, allowed := range map[string]bool{
+	for uri, want := range map[string]bool{
 		"file:///srv/data/x": true, "file:///srv/data/deep/x": true, "file:///srv/database": false, "file:///etc/x": false,
 		"http://good.example/in": true, "http://good.example/in/x?y": true, "http://good.example/inner": false,
 		"http://good.example.evil/in": false, "https://good.example/in": false, "http://good.example:81/in": false,
 		"https://host:8443/any": true, "https://host/any": false, "http://good.example/in/../out": false,
 	} {
-		if got := rules.Allow(parsed(t, uri)); got != allowed {
+		if got := rules.Allow(parsed(t, uri)); got != want {
 			t.Errorf("%s is allowed: %v", uri, got)
 		}
 	}

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"mirador/omis/linux/subject"
+	"mirador/sir/fetch/ftpserver"
+)
+
+// TestResourcesFromServers checks that a sirreq gets the files that it names on servers which the
+// configuration allows, and that nothing of them stays.
+func TestResourcesFromServers(t *testing.T) {
+	web, files := t.TempDir(), t.TempDir()
+	for name, dir := range map[string]string{"tally": web, "other": files} {
+		text, err := os.ReadFile(subject.Compile(t, "tally", "testdata/tally.c"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := httptest.NewServer(http.FileServer(http.Dir(web)))
+	t.Cleanup(server.Close)
+	ftp := "ftp://" + ftpserver.Start(t, files) + "/"
+	s := startServe(t, os.Geteuid(), "--resources", server.URL+"/tally", "--resources", ftp)
+	c := startTally(t)
+	s.must(t, "", "attach", strconv.Itoa(c.PID))
+	reply := s.mir(t, "tally", `<sirreq><resource in="`+server.URL+`/tally"/><resource in="`+ftp+`other"/></sirreq>`)
+	for _, part := range []string{`path="` + server.URL + `/tally"`, `path="` + ftp + `other"`, `id="tally:work"`, `id="other:work"`} {
+		if !strings.Contains(reply, part) {
+			t.Errorf("%s is missing in %s", part, reply)
+		}
+	}
+	refused, _, status := s.mirador(t, `<sirreq><resource in="`+server.URL+`/more"/><resource in="`+ftp+`none"/></sirreq>`, "post", "--app", "tally", "-")
+	for _, part := range []string{"/more: the gateway fetches from servers only what its configuration allows", "none: the server answered 550"} {
+		if status == 0 || !strings.Contains(refused, part) {
+			t.Errorf("%s is missing in %s, status %d", part, refused, status)
+		}
+	}
+	if left, err := os.ReadDir(filepath.Join(s.data(), "fetched")); err != nil || len(left) > 0 {
+		t.Errorf("%v are left, %v", left, err)
+	}
+}
