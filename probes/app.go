@@ -179,8 +179,8 @@ func (a *App) usable() error {
 	return nil
 }
 
-// Heed asks the monitor which processes have terminated. Its news of an end arrive a moment
-// later than the end, but a caller that asks now must get the state of now.
+// Heed asks the monitor which processes have terminated. The event of an end arrives a moment
+// after the end, but the answer to a caller must include ends that happened before its request.
 func (a *App) Heed(ctx context.Context) {
 	var living []string
 	for _, token := range a.processes.living() {

@@ -22,14 +22,15 @@ const (
 	patience   = 2
 )
 
-// scales compare the cost of a probe with its budget. Only the goroutine of the probe's schedule
-// uses them.
+// scales is the state of comparing a probe's cost with its budget. Only the goroutine of the probe's
+// schedule uses it.
 type scales struct {
 	meter
 	over int // windows in succession that exceeded the budget
 }
 
-// weigh is called every weighEvery while the probe is active.
+// weigh compares the share of the latest window with the budget. After patience windows that exceed the
+// budget it starts relieve. It is called every weighEvery while the probe is active.
 func (p *Probe) weigh(w *installed, s *scales) {
 	now := s.read(p.spent(w))
 	if !now.tells() || now.Share() <= w.budget {

@@ -26,7 +26,7 @@ type clock struct {
 	lasted int           // processes that had ended when all alarms were compared with them; -1: some were not
 }
 
-// alarm is a probe that delivers.
+// alarm is a probe that delivers, with the time of its next delivery.
 type alarm struct {
 	probe   *Probe
 	work    *installed

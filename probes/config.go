@@ -64,8 +64,8 @@ type Runtime interface {
 	Modules(ctx context.Context, pid int, program string) ([]translate.Module, error)
 	// Resolver returns a function that names addresses of a process, as the process is now.
 	Resolver(ctx context.Context, pid int) (func(pc uint64, first bool) string, error)
-	// Start describes where a process that was created but not continued has its libraries
-	// mapped, and has run nothing of its own.
+	// Start describes the place at which a new process, which was not continued yet, will have
+	// mapped its libraries without having run code of its own.
 	Start(pid int) (node.Start, error)
 	// Goroutines lists the goroutines of a process, each with up to depth frames. It returns
 	// none if the program is not in Go.

@@ -17,8 +17,8 @@ type caller struct {
 	user deliver.User
 }
 
-// WithCaller returns a context for requests of a caller: with the name that its probes show,
-// and with the user with whose rights the files are opened that measurements are delivered to.
+// WithCaller returns a context for requests of a caller. Probes show the name. The files to which
+// measurements are delivered are opened with the rights of the user.
 func WithCaller(ctx context.Context, name string, u deliver.User) context.Context {
 	return context.WithValue(ctx, callerKey{}, caller{name, u})
 }

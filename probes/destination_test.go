@@ -16,7 +16,7 @@ import (
 	"mirador/probes/deliver"
 )
 
-// to returns a request that counts by process and delivers often.
+// toDestination returns a request that counts by process and delivers often.
 func toDestination(uri string) string {
 	return fmt.Sprintf(`<instrreq activated="true" flush="true"><codeRegion from="f.1a2b"/><metric name="COUNT"/><measuring delivery="10" destination="%s"/><process id="p_1"/></instrreq>`, uri)
 }

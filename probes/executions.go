@@ -48,7 +48,7 @@ type polling struct {
 	pause time.Duration
 	due   <-chan time.Time // nil if the probe keeps no records
 
-	executed int64 // executions of the region at the last look; for aggregates
+	executed int64 // executions of the region when the aggregate was read last
 }
 
 // poll begins to read the records of a probe, if there are any.
@@ -65,7 +65,7 @@ func (l *polling) aggregates() bool {
 	return l.send < 0 && l.w.plan.OnRegion() && !translate.Scheduled(l.w.times) && len(l.w.plan.Functions) > 0
 }
 
-// next reads what is there, and sets the time of the next reading.
+// next reads and delivers new records, or the aggregate, and sets the time of the next reading.
 func (l *polling) next(ctx context.Context) {
 	began := time.Now()
 	busy := false
@@ -86,12 +86,12 @@ func (l *polling) next(ctx context.Context) {
 	l.due = time.After(l.pause)
 }
 
-// wanted reports whether anything takes what the records say.
+// wanted reports whether the executions in the records have a destination or a reader.
 func (l *polling) wanted() bool {
 	return l.send != 0 && !l.probe.outlet.Empty() || l.probe.tracers.any()
 }
 
-// forget discards the records that nothing takes.
+// forget discards the records.
 func (l *polling) forget(ctx context.Context) {
 	r := l.w.recording
 	r.mu.Lock()
@@ -102,7 +102,7 @@ func (l *polling) forget(ctx context.Context) {
 	r.recorder.Lost()
 }
 
-// read reads some records and delivers what they say. It reports whether there were any.
+// read reads some records and delivers the executions in them. It reports whether there were any records.
 func (l *polling) read(ctx context.Context) bool {
 	r := l.w.recording
 	r.mu.Lock()
@@ -151,7 +151,8 @@ func (l *polling) deliver(found []translate.Execution) {
 	deliver.Send(parcels...)
 }
 
-// about returns what a document is about, nil if its values say it all.
+// about returns the event that a document is about and the number of lost records before it; nil if the
+// document needs neither.
 func (l *polling) about(e *translate.Execution) *mir.Occurrence {
 	o := &mir.Occurrence{Lost: l.w.recording.lost}
 	if l.w.plan.Traced {
@@ -233,7 +234,7 @@ func (p *Probe) resume(ctx context.Context) {
 	p.notice = "the gateway was killed: executions until it was started again are not delivered, and those at the moment of its start may not be counted"
 }
 
-// seed reads the counts that the records continue.
+// seed reads the counts so far, and passes them to the recorder: the records continue them.
 func (p *Probe) seed(ctx context.Context) {
 	_, w := p.now()
 	if w.read == "" {

@@ -11,7 +11,7 @@ import (
 	"mirador/probes/deliver"
 )
 
-// eachIt delivers every execution of the unit, with some metrics.
+// eachIt returns a request that delivers every execution of the unit, with some metrics.
 func eachIt(metrics string) string {
 	return `<instrreq activated="true" flush="true"><codeRegion from="f.1a2b"/>` + metrics + `<measuring delivery="-1"/></instrreq>`
 }
@@ -153,7 +153,8 @@ func TestEventTraceAlone(t *testing.T) {
 	})
 }
 
-// TestEventTrace checks that each entry and exit is delivered, and what an exception leaves.
+// TestEventTrace checks that each entry and exit is delivered, also of executions that an exception
+// left, and an exit without an entry.
 func TestEventTrace(t *testing.T) {
 	request := strings.Replace(eachIt(`<metric name="COUNT"/><event/>`), "</instrreq>", `<process id="p_1"/></instrreq>`, 1)
 	withStream(t, request, func(t *testing.T, h *harness, p *fake.Process, events <-chan deliver.Event) {

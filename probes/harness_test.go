@@ -137,7 +137,7 @@ func (t tool) Spent([]omis.Token) (omis.Spending, error) {
 	return t.h.spent(), nil
 }
 
-// programs implements probes.Programs for the processes of the harness.
+// programs implements probes.Runtime for the processes of the harness.
 type programs struct{ h *harness }
 
 func (p programs) Name(pid int) string { return p.h.programName(pid) }

@@ -31,7 +31,7 @@ type LabelledValue struct {
 	Percentiles []mir.Percentile
 }
 
-// ValueKind is the kind of a value, as it is over time.
+// ValueKind says what a series of values over time means.
 type ValueKind uint8
 
 const (
@@ -44,7 +44,7 @@ const (
 type LabelledHistogram struct {
 	LabelledKey
 	Count, Sum uint64            // Sum in nanoseconds
-	AtMost     map[uint64]uint64 // the executions that took at most so many nanoseconds, by each of the bounds
+	AtMost     map[uint64]uint64 // by bound in nanoseconds, the number of executions that took at most that long
 }
 
 // bounds are the bounds of histograms: 1, 2 and 5 in each power of ten from 100 ns to 100 s. They
@@ -106,7 +106,7 @@ func (p *Probe) labelled(ctx context.Context) (l Labelled, ok bool) {
 	return l, len(l.Values) > 0
 }
 
-// kindOf returns the kind of a metric's last values. Of the metrics on regions, only COUNT sums up.
+// kindOf returns the kind of a metric's last values. Of the metrics on regions, only COUNT is a total.
 func kindOf(m *translate.Metric, p *translate.Plan, measuring *mir.Measuring) ValueKind {
 	lasts := measuring != nil && measuring.Duration != nil && *measuring.Duration > 0
 	switch {

@@ -15,7 +15,7 @@ type Pause struct {
 	Lease time.Duration
 }
 
-// pauses are the programs of an application that were started paused. The lock op of the
+// pauses has the programs of an application that were started paused. The lock op of the
 // application guards it.
 type pauses struct {
 	app      *App

@@ -10,7 +10,7 @@ import (
 	"mirador/mir/translate"
 )
 
-// Traced is an event of a trace, with what names it outside of the gateway.
+// Traced is an event of a trace, with the numbers and names by which users know its process and thread.
 type Traced struct {
 	PID, TID        int
 	Process, Thread string // names
@@ -112,7 +112,7 @@ func (r *Registry) Trace(id string) (batches <-chan TracedBatch, cancel func(), 
 	return t.batches, func() { p.tracers.remove(t) }, nil
 }
 
-// traced names the events for the readers of the trace.
+// traced converts executions to events for the readers of the trace.
 func (l *polling) traced(ctx context.Context, found []translate.Execution) []Traced {
 	if !l.probe.tracers.any() {
 		return nil

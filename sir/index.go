@@ -7,7 +7,7 @@ type Index struct {
 	byName map[string][]*Region
 }
 
-// NewIndex takes a few times as long as a linear search in all regions.
+// NewIndex makes an index of a program. It takes a few times as long as a linear search in all regions.
 func NewIndex(p *Program) *Index {
 	x := &Index{byID: make(map[string]*Region, len(p.Regions)), byName: make(map[string][]*Region, len(p.Regions))}
 	for r := range p.All() {

@@ -83,7 +83,7 @@ func (all *files) count(u User) (n int) {
 	return n
 }
 
-// close is for one probe; the last one closes the file.
+// close ends the use of the file by one probe. The call for the last probe closes the file.
 func (f *file) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

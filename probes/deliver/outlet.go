@@ -85,8 +85,8 @@ func (o *Outlet) SetRoom(documents int) {
 	o.room = documents
 }
 
-// waiting returns the number of documents that wait for a slow reader, and that a reader finds
-// that connects again.
+// waiting returns the number of documents that are kept for a slow reader, and for a reader that
+// connects again.
 func (o *Outlet) waiting() int { return max(o.room, backlog) }
 
 // leave closes a stream. Its documents are kept for a while, in case the connection broke.

@@ -28,8 +28,9 @@ type item struct {
 	from *sender
 }
 
-// batch has documents that were queued together. It stays in the journal until they are
-// delivered, and until newer ones tell the numbers of their senders.
+// batch has documents that were queued together. It stays in the journal until they are delivered and
+// each of their senders has a newer batch: the next gateway finds the number of a sender's newest
+// document in the sender's latest batch.
 type batch struct {
 	First   int64  `json:"first"` // position of the first document in the queue
 	Items   []item `json:"items"`
@@ -69,7 +70,7 @@ type queueRecord struct {
 	Delivered int64  `json:"delivered"`       // position of the newest document that left the queue
 }
 
-// touch has the sender's record written with the next commit. The caller holds mu.
+// touch marks the sender's record, so that the next commit writes it. The caller holds mu.
 func (q *queue) touch(s *sender) {
 	if s.stored {
 		s.stored = false

@@ -329,7 +329,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestFullStore checks that a store that cannot be written costs no document.
+// TestFullStore checks that no document is lost if the store cannot be written.
 func TestFullStore(t *testing.T) {
 	s := newServer(t)
 	all := OpenQueues(Rules{s.URL}, fullStore{newMemory()}, quiet())

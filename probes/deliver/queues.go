@@ -19,8 +19,8 @@ import (
 type Store interface {
 	Keys(prefix string) []string
 	Get(key string, value any) (bool, error)
-	// Update writes values and removes those that are nil. If it is interrupted, it has removed
-	// none that it would remove before it has written all others.
+	// Update writes values and removes those that are nil. It writes all values before it removes
+	// any, so that an interrupted Update loses none.
 	Update(values map[string]any) error
 }
 
@@ -82,8 +82,8 @@ func (all *Queues) start(q *queue) {
 	go q.run(all.ctx)
 }
 
-// To returns the destination of a probe at an address. It returns the same one, with its
-// documents, until that is closed and empty.
+// To returns the destination of a probe at an address. Until that destination is closed and has
+// delivered its documents, To returns the same one.
 func (all *Queues) To(probe string, a Address, u User) (Destination, error) {
 	r := queueRecord{URI: a.URI, User: u}
 	if !a.local() {
@@ -115,7 +115,7 @@ func (all *Queues) To(probe string, a Address, u User) (Destination, error) {
 	return s, nil
 }
 
-// join returns the sender of a probe to a queue that there is; nil if there is none.
+// join returns the sender of a probe to an existing queue; nil if there is no such queue.
 func (all *Queues) join(r queueRecord, probe string) *sender {
 	all.mu.Lock()
 	q := all.list[r.key()]
@@ -158,8 +158,8 @@ func (all *Queues) Check(a Address, u User) error {
 	return err
 }
 
-// Try reports whether documents of the user can be delivered to a destination now, as far as
-// that can be known without one. It creates a file that does not exist.
+// Try reports whether documents of the user can be delivered to a destination now, as far as that
+// can be known without sending a document. It creates a file that does not exist.
 func (all *Queues) Try(a Address, u User) error {
 	s, err := all.open(a.URI, u)
 	if err == nil {
@@ -250,7 +250,7 @@ func (q *queue) fails() bool {
 	return q.failure != nil
 }
 
-// forget removes a queue without senders. It reports false for another one.
+// forget removes a queue if it has no senders and no documents, and reports whether it did.
 func (all *Queues) forget(q *queue) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()

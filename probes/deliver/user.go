@@ -21,7 +21,7 @@ type User struct {
 	Trusted bool `json:"trusted,omitempty"`
 }
 
-// uid returns whose rights the user has.
+// uid returns the uid of the user whose rights are to be used.
 func (u User) uid() (int, error) {
 	own := os.Geteuid()
 	switch {

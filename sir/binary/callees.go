@@ -124,7 +124,8 @@ func (im *Image) stub(at uint64) (target uint64, name string) {
 	return 0, ""
 }
 
-// returnsTwice names the functions that return again when another function says so.
+// returnsTwice names the functions whose calls may return several times: a call of setjmp returns again
+// when longjmp is called.
 var returnsTwice = map[string]bool{"setjmp": true, "_setjmp": true, "sigsetjmp": true, "__sigsetjmp": true, "vfork": true, "getcontext": true}
 
 // endless names functions of system libraries that do not return.

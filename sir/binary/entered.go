@@ -9,8 +9,8 @@ import (
 	"mirador/sir"
 )
 
-// Entries returns the addresses of a region inside a function, and of a function the single
-// address that each execution passes once: see entered.
+// Entries returns, for a region inside a function, the addresses that Inside found. For a function it
+// returns the single address that each execution passes once: see entered.
 func (im *Image) Entries(r *sir.Region) ([]uint64, error) {
 	if c := r.Code; c != nil {
 		return c.Entries, refusal(r, c.Uncounted)

@@ -17,7 +17,7 @@ import (
 // target is outside. A jump through a register or memory leaves it unless it belongs to a
 // switch.
 //
-// Of a region inside a function Exits returns the addresses that Inside found.
+// For a region inside a function, Exits returns the addresses that Inside found.
 func (im *Image) Exits(unit *sir.Region) ([]uint64, error) {
 	if c := unit.Code; c != nil {
 		return c.Exits, refusal(unit, c.Untimed)
@@ -97,7 +97,7 @@ type body struct {
 	last     x86asm.Op // of the last instruction that is not padding
 }
 
-// ends reports whether control cannot go on behind the body, unless its last call returns.
+// ends reports whether control cannot continue to the code behind the body, unless its last call returns.
 func (b *body) ends() bool {
 	switch b.last {
 	case x86asm.CALL, x86asm.JMP, x86asm.HLT:

@@ -274,9 +274,9 @@ func (d *descent) restart(inst *instruction) {
 	}
 }
 
-// complete checks that no code is left that control does not reach: it would be reached in a way
-// that was not found. Code behind a call that does not return is reached for the compiler, which
-// did not know it; the call is then treated as one that returns.
+// complete checks that control reaches all code: other code would be reached in a way that was not
+// found. An exception is code behind a call that does not return, which the compiler did not know:
+// complete treats such a call as one that returns.
 func (d *descent) complete() error {
 	for _, p := range d.parts {
 		var before *instruction

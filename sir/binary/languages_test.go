@@ -9,8 +9,8 @@ import (
 	"mirador/sir"
 )
 
-// expect counts regions of functions with gdb, and compares with the numbers of executions that the
-// program's source says.
+// expect counts executions of regions with gdb, and compares them with the numbers that follow from the
+// program's source.
 func expect(t *testing.T, im *Image, functions []string, want map[string]int) {
 	t.Helper()
 	var regions []sir.Region
@@ -63,8 +63,8 @@ func TestLoopsOfGo(t *testing.T) {
 	})
 }
 
-// TestLoopsOfRust compares all counts of code without optimisation. In optimised code a test of a
-// match may be the test of the loop, so that iterations are those of the code.
+// TestLoopsOfRust compares all counts of code without optimisation. In optimised code, a test of a match
+// may be the test of the loop: the counts of iterations then differ from the source, and are not compared.
 func TestLoopsOfRust(t *testing.T) {
 	want := map[string]int{
 		"looping:work/loop1": 5, "looping:work/loop1/loop1": 8, "looping:work/loop1/loop1/body": 33, "looping:work/loop1/loop1/call.step": 33,

@@ -111,7 +111,8 @@ func (l *loopRegion) tests(control position) ([]int, error) {
 	return tests, nil
 }
 
-// isTest reports whether a block consists of code of the loop's line, and leaves the loop or not.
+// isTest reports whether a block consists of code of the loop's line, and ends with a branch that may
+// leave the loop.
 func (l *loopRegion) isTest(b int, control position) bool {
 	if !l.leaves(b) {
 		return false
@@ -131,10 +132,10 @@ func (l *loopRegion) leaves(b int) bool {
 	return len(succ) == 2 && slices.ContainsFunc(succ, func(s int) bool { return !l.Holds(s) && l.returns[s] })
 }
 
-// restarts reports whether an edge back to the head is an unconditional jump backwards, or without
-// lines a branch. gcc and Go make the first for a loop without a test of its own (while (1)), and none
-// for one with a test at the beginning: they put the test behind the body. LLVM makes such a jump for
-// both; only that of a loop with a test has the line of the test.
+// restarts reports whether an edge back to the head shows that the loop has no test of its own at the
+// beginning, as while (1). gcc and Go make an unconditional jump backwards only for such a loop: they
+// put the test of another loop behind its body. LLVM makes such a jump for both kinds; in a loop with a
+// test, the jump has the line of the test. A conditional branch without a line counts as such a jump.
 func (l *loopRegion) restarts(e flow.Edge) bool {
 	b := &l.Blocks[e.From]
 	code := l.code(e.From)
@@ -230,7 +231,7 @@ func (l *loopRegion) guards(control position) (skip []flow.Edge) {
 	return skip
 }
 
-// reaches reports whether control can go from a block to the loop without passing another one.
+// reaches reports whether control can go from a block to the loop without passing the block without.
 func (l *loopRegion) reaches(from, without int) bool {
 	seen := map[int]bool{without: true}
 	for todo := []int{from}; len(todo) > 0; {

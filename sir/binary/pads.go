@@ -67,7 +67,7 @@ func (im *Image) readHandlers() (t handlerTable) {
 // frameEncoding says how the entries of .eh_frame that refer to a common entry store addresses.
 type frameEncoding struct{ code, table byte }
 
-// omitted stands for an encoding of pointers to tables that functions do not have.
+// omitted is the encoding of pointers to tables if the functions have no tables.
 const omitted = 0
 
 // commonEntry reads a common entry behind its id.
@@ -97,8 +97,8 @@ func (r *tableReader) commonEntry() (e frameEncoding) {
 	return e
 }
 
-// landingPads returns the code of a part of a function whose exceptions it handles. The error is
-// a *CodeError if its table is damaged.
+// landingPads returns the ranges of a part of a function whose exceptions the function handles. The
+// error is a *CodeError if the table of handlers is damaged.
 func (im *Image) landingPads(part symbol) ([]padRange, error) {
 	all := im.handlers()
 	i, ok := slices.BinarySearchFunc(all, part.addr, func(h handlers, a uint64) int { return cmp.Compare(h.low, a) })
@@ -180,8 +180,8 @@ func (r *tableReader) text() (s []byte) {
 	return s
 }
 
-// pointer reads a value of an encoding (DW_EH_PE). It returns 0 for a null pointer, and for one
-// that must be read from memory: the addresses of code never are.
+// pointer reads a value of an encoding (DW_EH_PE). It returns 0 for a null pointer, and for a pointer
+// that must be read from memory, which addresses of code never are.
 func (r *tableReader) pointer(encoding byte) uint64 {
 	at, v := r.at, uint64(0)
 	switch encoding & 0x0f {

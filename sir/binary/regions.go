@@ -228,11 +228,12 @@ func (t *tree) edges(edges []flow.Edge) (list []sir.Edge) {
 	return list
 }
 
-// measure finds the addresses that count and time a region, whose blocks holds reports.
+// measure finds the addresses that count and time a region. holds reports whether a block belongs to it.
 //
 // An exit must be passed at each end of an execution, and at no other time while control is in the
-// region: stopping a timer that does not run has no effect. So an exit that only the outcome of a branch
-// distinguishes is the instruction behind the branch, outside of the region.
+// region. It may also be passed while control is outside, because stopping a timer that does not run has
+// no effect. So where only the outcome of a branch ends an execution, the exit is the instruction behind
+// the branch, outside of the region.
 func (t *tree) measure(c *sir.Code, enter, leave []flow.Edge, holds func(block int) bool) {
 	var err error
 	if c.Entries, err = t.Places(enter); err != nil {
@@ -266,8 +267,8 @@ var (
 	errSamePlace = errors.New("an execution begins at the address at which another one ends")
 )
 
-// balanced checks that the stack pointer has the same value at all addresses: it identifies an
-// execution.
+// balanced checks that the stack pointer has the same value at all addresses: timers identify an
+// execution by this value.
 func (t *tree) balanced(at []uint64) error {
 	for _, a := range at {
 		d, ok := t.depth[a]
@@ -299,7 +300,8 @@ func (t *tree) ranges(blocks []int) (list []sir.Range) {
 }
 
 // WithInside returns a program of this image with the regions inside its functions, on as many
-// processors as Go uses. A function whose regions are not known says why. The error is that of ctx.
+// processors as Go uses. If the regions of a function are not known, its field Unknown has the reason.
+// The error is that of ctx.
 func (im *Image) WithInside(ctx context.Context, p sir.Program) (sir.Program, error) {
 	p.Regions = slices.Clone(p.Regions)
 	var next atomic.Int64

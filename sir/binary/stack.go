@@ -11,8 +11,8 @@ type stackAt struct {
 	depth int
 }
 
-// stackDepths returns the value of the stack pointer before each instruction. There is none where it
-// depends on the way there.
+// stackDepths returns the value of the stack pointer before each instruction. An instruction before
+// which it differs between the ways to the instruction has no value.
 func (g *graph) stackDepths() map[uint64]stackAt {
 	known := map[uint64]stackAt{}
 	unclear := map[int]bool{} // blocks

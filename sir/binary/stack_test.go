@@ -7,8 +7,8 @@ import (
 	"mirador/sir"
 )
 
-// TestStackPointer checks that iterations are timed unless they change the stack pointer: with an
-// aligned frame it is, and with an array of variable size inside it is not.
+// TestStackPointer checks that iterations are timed unless they change the stack pointer: in a function
+// with an aligned frame they are timed, with an array of variable size inside the loop they are not.
 func TestStackPointer(t *testing.T) {
 	im := open(t, named(t, "O2"))
 	for function, refused := range map[string]bool{"returns_aligned": false, "returns_arrays": true} {

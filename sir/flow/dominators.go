@@ -1,8 +1,8 @@
 package flow
 
-// Dominators returns for each block the last other block that every path to it passes. Of the
-// entry, and of blocks that cannot be reached, it is -1. It is the algorithm of Cooper, Harvey
-// and Kennedy.
+// Dominators returns for each block the last other block that every path to it passes; -1 for the
+// entry, and for blocks that cannot be reached. It uses the algorithm of Cooper, Harvey and
+// Kennedy.
 func (g *Graph) Dominators() ([]int, error) {
 	order, post := g.postorder()
 	dom := make([]int, len(g.Blocks))

@@ -53,8 +53,8 @@ type cut struct {
 	at     map[uint64]int  // number of edges that an address counts
 }
 
-// place counts an edge at the beginning of its target, or at the end of its source if that has no
-// other successor, if all edges that this would count are wanted.
+// place counts an edge at the beginning of its target if all edges into the target are wanted, or else
+// at the end of its source if the source has no other successor.
 func (c *cut) place(e Edge) {
 	if into := c.g.into(e.To); c.free(into) {
 		c.count(into, c.g.Blocks[e.To].Start)
@@ -80,9 +80,9 @@ func (c *cut) count(edges []Edge, addr uint64) {
 	c.at[addr] += len(edges)
 }
 
-// early counts an edge at the end of its source, together with a wanted edge behind each other
-// outcome of the branch. Nothing but straight code may be in between: the preparation of a loop,
-// which a test before the loop may skip.
+// early counts an edge at the end of its source, a branch, if each other outcome of the branch leads to
+// a wanted edge too. Then this address counts all these edges. Between the branch and the edges may be
+// straight code only, such as the preparation of a loop, which a test before the loop may skip.
 func (c *cut) early(e Edge) bool {
 	var all []Edge
 	for _, o := range c.g.outOf(e.From) {

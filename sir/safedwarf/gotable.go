@@ -10,9 +10,9 @@ import (
 
 var errTable = errors.New("damaged table of functions")
 
-// GoFunctions returns the functions of a .gopclntab, which debug/gosym reads. It allocates as
-// many functions as the table claims, and copies the name of each: a table of a hundred bytes
-// could take all memory.
+// GoFunctions returns the functions of a .gopclntab, read by debug/gosym. It checks the table before,
+// because debug/gosym allocates as many functions as the table claims, and copies the name of each: a
+// table of a hundred bytes could take all memory.
 func GoFunctions(table []byte, text uint64) (list []gosym.Func, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -29,7 +29,8 @@ func GoFunctions(table []byte, text uint64) (list []gosym.Func, err error) {
 	return known.Funcs, nil
 }
 
-// checkTable adds up the lengths of the names, and panics if the table is damaged.
+// checkTable returns an error if the table claims too many functions or too long names. It panics if the
+// table is damaged.
 func checkTable(table []byte) error {
 	const header, pointer, least = 8, 8, 8 // sizes: the fixed header, a word, an entry for a function
 	le := binary.LittleEndian

@@ -179,7 +179,7 @@ func (l *Lines) value(c *cursor, form uint64, wide bool) (text []byte, number ui
 	return nil, 0
 }
 
-// longestPath is the length from which a path is not one of Linux.
+// longestPath is the length to which paths are cut: Linux has no longer ones (PATH_MAX).
 const longestPath = 4096
 
 // File returns the path of a file of the table, "" if it is not known.

@@ -16,8 +16,8 @@ import (
 )
 
 // Limits of what is read from one file. Compression makes debug information about four times
-// smaller; a file that claims to be denser than mostRatio, or to have more than atLeast, is
-// refused.
+// smaller; a file that claims more than mostRatio times its stored bytes plus atLeast, or more than
+// mostBytes, is refused.
 const (
 	mostRatio = 20
 	atLeast   = 16 << 20
