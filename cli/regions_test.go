@@ -30,9 +30,9 @@ func TestRegionsInsideFunctions(t *testing.T) {
 	target := subject.Start(t, exec.Command(program))
 	target.Line()
 	s.must(t, "", "attach", strconv.Itoa(target.PID))
-	regions := []string{"loop1", "loop1/body", "loop1/loop1", "loop1/loop1/body", "loop1/loop1/call.step"}
+	regions := []string{"rounds/loop1", "rounds/loop1/body", "rounds/loop1/loop1", "rounds/loop1/loop1/body", "rounds/loop1/loop1/call.step", "rounds.c:19"}
 	for _, r := range regions {
-		s.mir(t, "rounds", `<instrreq activated="true" flush="true"><codeRegion from="rounds:rounds/`+r+`"/><metric name="COUNT"/><metric name="WC_TIME"/><process id="p_1"/></instrreq>`)
+		s.mir(t, "rounds", `<instrreq activated="true" flush="true"><codeRegion from="rounds:`+r+`"/><metric name="COUNT"/><metric name="WC_TIME"/><process id="p_1"/></instrreq>`)
 	}
 	values := func(i int) []float64 { return s.values(t, "rounds", "probe-"+strconv.Itoa(i+1), 2) }
 	want := make([]int, len(regions))
@@ -42,7 +42,7 @@ func TestRegionsInsideFunctions(t *testing.T) {
 			t.Errorf("the program printed %d, %v", found, err)
 		}
 		inner := n - n/3
-		for i, more := range []int{1, n, inner, inner * m, inner * m} {
+		for i, more := range []int{1, n, inner, inner * m, inner * m, inner * m} {
 			want[i] += more
 		}
 		for i, r := range regions {
@@ -65,6 +65,9 @@ func TestRegionsInsideFunctions(t *testing.T) {
 	run(10, 10)
 	if out, errs, status := s.mirador(t, "", "probe", "add", "--region", "rounds:rounds/loop2", "--metric", "COUNT"); status == 0 || !strings.Contains(errs, "rounds:rounds has no region loop2; it has loop1") {
 		t.Errorf("a region that does not exist: %d %s%s", status, out, errs)
+	}
+	if out, errs, status := s.mirador(t, "", "probe", "add", "--region", "rounds.c:1", "--metric", "COUNT"); status == 0 || !strings.Contains(errs, "the nearest lines where one begins: ") {
+		t.Errorf("a line without code: %d %s%s", status, out, errs)
 	}
 	s.must(t, "", "release", "rounds")
 	target.Tell("6 7")
@@ -93,7 +96,7 @@ func TestSIRTables(t *testing.T) {
 		{"the table", print("--tree", "--grep", "^rounds:rounds"), []string{
 			"rounds:rounds/loop1 loop rounds.c:15-19 count, time", "rounds:rounds/loop1/loop1/call.step call rounds.c:19 count, time"}},
 		{"JSON", print("--tree", "--json", "--grep", "call"), []string{`"id": "rounds:rounds/loop1/loop1/call.step"`, `"callee": "step"`}},
-		{"line 15", source[14], []string{"for (int i = 0; i < n; i++) {", "rounds:rounds/loop1 rounds:rounds/loop1/body"}},
+		{"line 15", source[14], []string{"15 + for (int i = 0; i < n; i++) {", "rounds:rounds/loop1 rounds:rounds/loop1/body"}},
 		{"line 19", source[18], []string{"found += step(k);", "rounds:rounds/loop1/loop1/call.step"}},
 	} {
 		text := strings.Join(strings.Fields(c.text), " ")

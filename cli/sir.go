@@ -30,7 +30,8 @@ func newSIR(g *globals) *cobra.Command {
 process has loaded: its functions, with the ids that an instrumentation request
 refers to. With --depth 2 and more it contains the regions inside functions: loops,
 their bodies, and calls. --tree and --lines print a table of all regions: where they are
-in the source, and whether they can be counted and timed. It needs no gateway.`,
+in the source, and whether they can be counted and timed. --lines marks the lines that can
+be named PROGRAM:FILE:LINE: with + if they can be counted, else with -. It needs no gateway.`,
 		Example: `  mirador sir /bin/bash
   mirador sir -o mmul.sir bin/mmul bin/libmmul.so
   mirador sir --tree --grep '^mmul:multiply' bin/mmul
@@ -54,7 +55,11 @@ in the source, and whether they can be counted and timed. It needs no gateway.`,
 				return usagef("--grep: %v", err)
 			}
 			done := g.patience("reading symbols and lines")
-			structure, err := readStructure(cmd.Context(), args, pid, depth)
+			structure, images, err := readStructure(cmd.Context(), args, pid, depth)
+			var own map[int]*sir.Region
+			if lines != "" && err == nil {
+				own, err = linesOf(cmd.Context(), images, lines)
+			}
 			done()
 			if err != nil {
 				return err
@@ -63,7 +68,7 @@ in the source, and whether they can be counted and timed. It needs no gateway.`,
 			structure = structure.Where(func(r *sir.Region) bool { return chosen.MatchString(r.ID) || chosen.MatchString(r.Name) })
 			switch out := forPeople(g.streams.Out); {
 			case lines != "":
-				return printLines(out, lines, structure)
+				return printLines(out, lines, structure, own)
 			case tree || asJSON:
 				return printRegions(out, tableFormat{json: asJSON}, structure)
 			default:
@@ -83,25 +88,26 @@ in the source, and whether they can be counted and timed. It needs no gateway.`,
 }
 
 // readStructure reads files, or what a process has loaded, with as many levels of regions.
-func readStructure(ctx context.Context, files []string, pid, depth int) (*sir.Structure, error) {
+func readStructure(ctx context.Context, files []string, pid, depth int) (*sir.Structure, []*binary.Image, error) {
 	open := binary.FromDisk
 	if pid != 0 {
 		var err error
 		if files, err = loadedFiles(pid); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		open = binary.FromProcess(pid)
 	}
 	cache := binary.NewCache(binary.DefaultCacheBytes, debugFiles())
 	s := &sir.Structure{}
+	var images []*binary.Image
 	for i, file := range files {
 		path, err := resolved(file, pid)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		image, err := cache.OpenAs(path, startedAs(file, path, pid, i), open)
 		if err != nil && pid == 0 {
-			return nil, fmt.Errorf("cannot read the structure of %s: %w", file, err)
+			return nil, nil, fmt.Errorf("cannot read the structure of %s: %w", file, err)
 		}
 		if err != nil {
 			continue
@@ -111,11 +117,35 @@ func readStructure(ctx context.Context, files []string, pid, depth int) (*sir.St
 			program, err = image.WithInside(ctx, program)
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		s.Programs = append(s.Programs, program)
+		s.Programs, images = append(s.Programs, program), append(images, image)
 	}
-	return s.Cut(depth), nil
+	return s.Cut(depth), images, nil
+}
+
+// linesOf returns the lines of a source file that have code in programs.
+func linesOf(ctx context.Context, images []*binary.Image, file string) (map[int]*sir.Region, error) {
+	full, err := filepath.Abs(file)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[int]*sir.Region)
+	for _, name := range []string{full, filepath.Base(full)} { // a program may have been compiled elsewhere
+		for _, image := range images {
+			lines, err := image.Lines(ctx, name)
+			if err != nil && !errors.As(err, new(*sir.LineError)) {
+				return nil, err
+			}
+			for i := range lines {
+				found[lines[i].Line] = &lines[i]
+			}
+		}
+		if len(found) > 0 {
+			break
+		}
+	}
+	return found, nil
 }
 
 // tellStripped explains why a program has no functions, because users would take an empty structure

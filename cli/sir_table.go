@@ -86,8 +86,9 @@ func idsByLine(s *sir.Structure, is func(file string) bool) map[int][]string {
 	return at
 }
 
-// printLines prints a source file. Behind each line are the ids of the regions at this line.
-func printLines(w io.Writer, path string, s *sir.Structure) error {
+// printLines prints a source file. Before each line is whether it has code, and behind it are the ids of the
+// regions at this line.
+func printLines(w io.Writer, path string, s *sir.Structure, own map[int]*sir.Region) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -100,14 +101,25 @@ func printLines(w io.Writer, path string, s *sir.Structure) error {
 	if len(at) == 0 { // the program was compiled elsewhere
 		at = idsByLine(s, func(file string) bool { return filepath.Base(file) == filepath.Base(path) })
 	}
-	if len(at) == 0 {
+	if len(at) == 0 && len(own) == 0 {
 		return fmt.Errorf("no region of these programs is in %s: were they compiled from it, with -g?", path)
 	}
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	for n := 1; lines.Scan(); n++ {
 		text := strings.ReplaceAll(plainCell(strings.ReplaceAll(lines.Text(), "\t", "    ")), "\r", "")
-		fmt.Fprintf(w, "%5d  %-70s  %s\n", n, text, plainCell(strings.Join(at[n], "  ")))
+		fmt.Fprintf(w, "%5d %s %-70s  %s\n", n, lineMark(own[n]), text, plainCell(strings.Join(at[n], "  ")))
 	}
 	return lines.Err()
+}
+
+// lineMark says whether a line has code, and can be counted.
+func lineMark(r *sir.Region) string {
+	switch {
+	case r == nil:
+		return " "
+	case r.Code.Uncounted != "":
+		return "-"
+	}
+	return "+"
 }

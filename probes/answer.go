@@ -117,6 +117,12 @@ func (a *App) targets(ctx context.Context, inCode bool, program string) (*transl
 		}
 		return m.Inside(ctx, r)
 	}
+	t.Line = func(m *translate.Module, file string, line int) (*sir.Region, error) {
+		if m.Line == nil {
+			return nil, nil
+		}
+		return m.Line(ctx, file, line)
+	}
 	s := translate.NewSnapshot(&mir.SnapshotRequest{}, t.Node)
 	reply, err := a.tool.request(ctx, s.Request)
 	if err != nil {

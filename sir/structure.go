@@ -5,6 +5,7 @@
 package sir
 
 import (
+	"fmt"
 	"iter"
 	"strings"
 )
@@ -48,6 +49,7 @@ const (
 	Loop     Kind = "loop"
 	Body     Kind = "body" // of a loop: its executions are the loop's iterations
 	Call     Kind = "call"
+	Line     Kind = "line" // of the source: no document contains it
 )
 
 // Further kinds of regions of sources. The first ones are units.
@@ -186,4 +188,19 @@ func (s *Structure) WithPrefix(prefix string, most int) *Structure {
 		part.Programs[i] = Program{Path: p.Path, BuildID: p.BuildID, Regions: all[:min(len(all), most)]}
 	}
 	return part
+}
+
+// LineError reports that no code belongs to a line of the source, or to any line of a file.
+type LineError struct {
+	Program, File string
+	Line          int    // 0: the file is not known
+	Near          []int  // the nearest lines with code
+	Why           string // the file is not known
+}
+
+func (e *LineError) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("%s in %s: %s", e.File, e.Program, e.Why)
+	}
+	return fmt.Sprintf("no statement of %s begins at line %d of %s; the nearest lines where one begins: %s", e.Program, e.Line, e.File, strings.Trim(fmt.Sprint(e.Near), "[]"))
 }

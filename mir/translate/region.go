@@ -67,8 +67,8 @@ func called(copies []regionCopy) string {
 	return copies[0].Name
 }
 
-// findNamed finds a region by its id, or else by a name that only one region has: a name from the
-// source or the symbol table, with or without the program as a prefix, and in C++ also without the
+// findNamed finds a region by its id, or else a line of the source, or the region that alone has a name: a name from
+// the source or the symbol table, with or without the program as a prefix, and in C++ also without the
 // parameters.
 func findNamed(name string, pos mir.Position, t *Targets) ([]regionCopy, *Error) {
 	found := t.gather(func(m *Module) []*sir.Region {
@@ -82,6 +82,9 @@ func findNamed(name string, pos mir.Position, t *Targets) ([]regionCopy, *Error)
 	}
 	if inner, err := findInside(name, pos, t); len(inner) > 0 || err != nil {
 		return inner, err
+	}
+	if lines, err := findLine(name, pos, t); len(lines) > 0 || err != nil {
+		return lines, err
 	}
 	found = t.gather(func(m *Module) []*sir.Region { return m.Index().ByName(name) })
 	if len(found) == 0 {

@@ -1,7 +1,10 @@
 package translate
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,6 +87,43 @@ func TestFindInside(t *testing.T) {
 		"web:net/http.Get/loop1/body2": "has no region loop1/body2",
 		"web:net/http.Put":             "no unit",
 		"web:bad/loop1":                "not understood",
+	} {
+		if _, _, err := findRegion(&mir.CodeRegion{From: id}, targets); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: %v, want %q", id, err, words)
+		}
+	}
+}
+
+// TestFindLine finds lines of the source by program, file and number, and says why there is none.
+func TestFindLine(t *testing.T) {
+	module := func(name string, lines ...int) Module {
+		p := &sir.Program{Path: "/lib/" + name, Regions: []sir.Region{{ID: name + ":f", Name: "f"}}}
+		return Module{Path: p.Path, Program: p, Index: func() *sir.Index { return sir.NewIndex(p) }, Line: func(_ context.Context, file string, line int) (*sir.Region, error) {
+			switch {
+			case file == "bad.c":
+				return nil, errors.New("not understood")
+			case file != "a.c":
+				return nil, &sir.LineError{Program: name, File: file, Why: "no such file"}
+			case !slices.Contains(lines, line):
+				return nil, &sir.LineError{Program: name, File: file, Line: line, Near: lines}
+			}
+			return &sir.Region{ID: fmt.Sprintf("%s:%s:%d", name, file, line), Kind: sir.Line, Code: &sir.Code{}}, nil
+		}}
+	}
+	targets := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{module("web", 3, 7), module("lib", 7, 9)}}}}
+	targets.Line = func(m *Module, file string, line int) (*sir.Region, error) { return m.Line(t.Context(), file, line) }
+	for id, want := range map[string]string{"web:a.c:3": "web:a.c:3", "a.c:3": "web:a.c:3", "a.c:9": "lib:a.c:9", "lib:a.c:7": "lib:a.c:7"} {
+		r, _, err := findRegion(&mir.CodeRegion{From: id}, targets)
+		if err != nil || len(r.copies) != 1 || r.name != want {
+			t.Errorf("%s: %+v, %v", id, r, err)
+		}
+	}
+	for id, words := range map[string]string{
+		"web:a.c:5":   "no statement of web begins at line 5 of a.c; the nearest lines where one begins: 3 7",
+		"a.c:7":       "2 programs have code of a.c:7",
+		"web:b.c:7":   "no such file",
+		"web:bad.c:7": "not understood",
+		"web:a.c:0":   "no unit web:a.c:0",
 	} {
 		if _, _, err := findRegion(&mir.CodeRegion{From: id}, targets); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v, want %q", id, err, words)

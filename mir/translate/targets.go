@@ -19,6 +19,8 @@ type Targets struct {
 	Lacks func(Metric) string
 	// Inside returns the regions inside a function of a module; nil: none can be found.
 	Inside func(*Module, *sir.Region) ([]sir.Region, error)
+	// Line returns a line of a file of the source of a module; nil: none can be found.
+	Line func(m *Module, file string, line int) (*sir.Region, error)
 }
 
 // Node is the machine of the processes.
@@ -56,6 +58,8 @@ type Module struct {
 	Locator sir.Locator
 	// Inside finds the regions inside a function; nil: it has none.
 	Inside func(context.Context, *sir.Region) ([]sir.Region, error)
+	// Line finds a line of the source; nil: none is known.
+	Line func(ctx context.Context, file string, line int) (*sir.Region, error)
 }
 
 // process finds a process by its token, nil if there is none.

@@ -108,7 +108,7 @@ func (r *Runtime) open(m node.Module, name string, open binary.Opener) (translat
 		return module, nil
 	}
 	program := image.Functions()
-	module.Program, module.Index, module.Locator, module.Inside = &program, image.Index, image, image.Inside
+	module.Program, module.Index, module.Locator, module.Inside, module.Line = &program, image.Index, image, image.Inside, image.Line
 	return module, image
 }
 

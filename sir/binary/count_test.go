@@ -23,7 +23,7 @@ func covered(t *testing.T, source string) map[int]int {
 		t.Fatal(err)
 	}
 	program := filepath.Join(dir, "covered")
-	run(t, "gcc", "-O0", "--coverage", "-o", program, source)
+	run(t, "g++", "-x", language(source), "-O0", "--coverage", "-o", program, source)
 	run(t, program)
 	notes, err := filepath.Glob(filepath.Join(dir, "*.gcda"))
 	if err != nil || len(notes) != 1 {
@@ -59,7 +59,7 @@ type marked struct {
 	executions, iterations int // -1: not marked
 }
 
-var mark = regexp.MustCompile(`/\* (loop|before|inside) (\w+) \*/`)
+var comment = regexp.MustCompile(`/\* (loop|before|inside) (\w+) \*/`)
 
 func markedLoops(t *testing.T, source string, counts map[int]int) (loops []*marked) {
 	t.Helper()
@@ -68,7 +68,7 @@ func markedLoops(t *testing.T, source string, counts map[int]int) (loops []*mark
 		t.Fatal(err)
 	}
 	for i, line := range strings.Split(string(text), "\n") {
-		m := mark.FindStringSubmatch(line)
+		m := comment.FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
@@ -141,18 +141,24 @@ type counted struct {
 	hits int
 }
 
-// countedLoops compiles a C file, and counts all regions inside its functions.
+// countedLoops compiles a C file, and counts all regions inside its functions, and all lines.
 func countedLoops(t *testing.T, source string, flags ...string) (all []counted) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "loops")
 	run(t, "gcc", append(flags, "-g", "-no-pie", "-o", path, source)...)
-	regions := inside(t, open(t, path))
+	im := open(t, path)
+	return count(t, path, append(inside(t, im), linesOf(t, im, filepath.Base(source))...))
+}
+
+// count counts regions with gdb.
+func count(t *testing.T, program string, regions []sir.Region) (all []counted) {
+	t.Helper()
 	var addrs []uint64
 	for _, r := range regions {
 		addrs = append(addrs, r.Code.Entries...)
 	}
 	slices.Sort(addrs)
-	at := hits(t, path, slices.Compact(addrs))
+	at := hits(t, program, slices.Compact(addrs))
 	for _, r := range regions {
 		c := counted{Region: r}
 		for _, a := range r.Code.Entries {
@@ -176,6 +182,9 @@ func TestLoopsAgreeWithGcov(t *testing.T) {
 			all := countedLoops(t, source, level)
 			if level == "-O0" {
 				compareCalls(t, all, lines)
+				compareLines(t, all, lines, 127, 0, 1)
+			} else {
+				compareLines(t, all, lines, 100, 9, 1)
 			}
 			agree := 0
 			for _, l := range loops {

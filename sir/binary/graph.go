@@ -350,14 +350,8 @@ func (d *descent) graph() (*graph, error) {
 		}
 	}
 	for b := range g.Blocks {
-		i := g.lastOf(b, number)
-		last := &g.insts[i]
-		g.Blocks[b].End = last.end()
-		// A uprobe on a nop can harm the program.
-		for i > g.first[b] && g.insts[i].Op == x86asm.NOP {
-			i--
-		}
-		g.Blocks[b].Last = g.insts[i].addr
+		last := &g.insts[g.lastOf(b, number)]
+		g.end(b, last.end())
 		for _, to := range last.next {
 			s, ok := number[to]
 			if !ok {
@@ -367,6 +361,17 @@ func (d *descent) graph() (*graph, error) {
 		}
 	}
 	return g, g.Connect()
+}
+
+// end sets where a block ends.
+func (g *graph) end(b int, at uint64) {
+	g.Blocks[b].End = at
+	code := g.code(b)
+	// A uprobe on a nop can harm the program.
+	for len(code) > 1 && code[len(code)-1].Op == x86asm.NOP {
+		code = code[:len(code)-1]
+	}
+	g.Blocks[b].Last = code[len(code)-1].addr
 }
 
 // lastOf returns the index of the last instruction of a block.

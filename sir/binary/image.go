@@ -38,14 +38,15 @@ type Image struct {
 	stamp   fileKey // identity of the file
 	program *once[sir.Program]
 	// functions is the program without its files and lines.
-	functions func() sir.Program
-	index     func() *sir.Index
-	frames    func() frameTable
-	imports   func() imported
-	handlers  func() handlerTable
-	whole     *elfFile
-	inner     innerCache
-	endless   sync.Map // whether functions never return, by their addresses
+	functions  func() sir.Program
+	index      func() *sir.Index
+	frames     func() frameTable
+	imports    func() imported
+	handlers   func() handlerTable
+	whole      *elfFile
+	inner      innerCache[uint64]
+	innerLines innerCache[string]
+	endless    sync.Map // whether functions never return, by their addresses
 }
 
 var _ sir.Locator = (*Image)(nil)

@@ -253,16 +253,24 @@ func (t *lineTable) producer(ctx context.Context, addr uint64) string {
 // row returns the row of the line table that applies to an address, with its line program; nil
 // if there is none. t.mu is locked.
 func (t *lineTable) row(ctx context.Context, d *lineData, addr uint64) (*safedwarf.Lines, safedwarf.Row) {
+	for _, u := range d.unitsAt(addr) {
+		if lines, row := t.lookUp(ctx, d, u, addr); lines != nil {
+			return lines, row
+		}
+	}
+	return nil, safedwarf.Row{}
+}
+
+// unitsAt returns the units with code at an address.
+func (d *lineData) unitsAt(addr uint64) (units []compileUnit) {
 	i := sort.Search(len(d.spans), func(i int) bool { return d.spans[i].low > addr })
 	const overlapping = 64 // units whose ranges are damaged or nested
 	for j := i - 1; j >= max(0, i-overlapping); j-- {
 		if s := d.spans[j]; addr < s.high {
-			if lines, row := t.lookUp(ctx, d, d.units[s.unit], addr); lines != nil {
-				return lines, row
-			}
+			units = append(units, d.units[s.unit])
 		}
 	}
-	return nil, safedwarf.Row{}
+	return units
 }
 
 func (t *lineTable) lookUp(ctx context.Context, d *lineData, u compileUnit, addr uint64) (*safedwarf.Lines, safedwarf.Row) {

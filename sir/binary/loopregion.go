@@ -33,7 +33,7 @@ func (l *loopRegion) region() sir.Region {
 	skip := l.guards(p)
 	enter, leave := append(l.Enter(&l.Graph), skip...), append(l.Leave(&l.Graph), skip...)
 	r.Code.Enter, r.Code.Leave = l.edges(enter), l.edges(leave)
-	l.measure(r.Code, enter, leave, l.Holds)
+	l.measure(r.Code, enter, leave, nil, l.Holds)
 	return r
 }
 
@@ -61,7 +61,7 @@ func (l *loopRegion) body() []sir.Region {
 	if err != nil {
 		r.Code.Uncounted, r.Code.Untimed = err.Error(), err.Error()
 	} else {
-		l.measure(r.Code, enter, leave, func(b int) bool { return slices.Contains(blocks, b) })
+		l.measure(r.Code, enter, leave, nil, func(b int) bool { return slices.Contains(blocks, b) })
 	}
 	return []sir.Region{r}
 }

@@ -41,48 +41,62 @@ func (im *Image) Inside(ctx context.Context, unit *sir.Region) ([]sir.Region, er
 }
 
 func (im *Image) inside(ctx context.Context, f symbol, unit *sir.Region) ([]sir.Region, error) {
-	g, err := im.analyse(f)
+	t, err := im.tree(f)
 	if err != nil {
 		return nil, err
 	}
-	t := tree{graph: g}
-	if t.at, err = im.lines.positions(ctx, g.insts); err != nil {
+	if t.at, err = im.lines.positions(ctx, t.insts); err != nil {
 		return nil, err
 	}
-	if t.loops, err = g.Loops(); err == nil {
-		t.dom, err = g.Dominators()
-	}
-	if err != nil {
-		return nil, &CodeError{unit.Name, unit.Entry, err.Error()}
-	}
-	t.depth, t.returns = g.stackDepths(), g.returning()
 	t.llvm = strings.Contains(im.lines.producer(ctx, f.addr), "LLVM")
 	return t.regions(unit.ID), nil
 }
 
-// innerCache keeps the regions inside the functions that were asked for last: requests for a probe
-// ask for the same function in each process.
-type innerCache struct {
+// tree analyses a function, without the positions of its instructions in the source.
+func (im *Image) tree(f symbol) (*tree, error) {
+	g, err := im.analyse(f)
+	if err != nil {
+		return nil, err
+	}
+	t := &tree{graph: g, depth: g.stackDepths()}
+	return t, t.order(f)
+}
+
+// order finds the loops and dominators of the graph.
+func (t *tree) order(f symbol) (err error) {
+	if t.loops, err = t.Loops(); err == nil {
+		t.dom, err = t.Dominators()
+	}
+	if err != nil {
+		return &CodeError{f.name, f.addr, err.Error()}
+	}
+	t.returns = t.returning()
+	return nil
+}
+
+// innerCache keeps the regions that were asked for last, by the function that they are in or by their
+// line: requests for a probe ask for the same region in each process.
+type innerCache[K comparable] struct {
 	mu    sync.Mutex
-	known map[uint64][]sir.Region
+	known map[K][]sir.Region
 }
 
 const mostInner = 64
 
-func (c *innerCache) find(entry uint64) ([]sir.Region, bool) {
+func (c *innerCache[K]) find(key K) ([]sir.Region, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	found, ok := c.known[entry]
+	found, ok := c.known[key]
 	return found, ok
 }
 
-func (c *innerCache) enter(entry uint64, regions []sir.Region) {
+func (c *innerCache[K]) enter(key K, regions []sir.Region) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.known) >= mostInner || c.known == nil {
-		c.known = map[uint64][]sir.Region{}
+		c.known = map[K][]sir.Region{}
 	}
-	c.known[entry] = regions
+	c.known[key] = regions
 }
 
 // tree makes the regions of one function.
@@ -230,11 +244,13 @@ func (t *tree) edges(edges []flow.Edge) (list []sir.Edge) {
 
 // measure finds the addresses that count and time a region. holds reports whether a block belongs to it.
 //
+// ends are the instructions of the region that leave the function.
+//
 // An exit must be passed at each end of an execution, and at no other time while control is in the
 // region. It may also be passed while control is outside, because stopping a timer that does not run has
 // no effect. So where only the outcome of a branch ends an execution, the exit is the instruction behind
 // the branch, outside of the region.
-func (t *tree) measure(c *sir.Code, enter, leave []flow.Edge, holds func(block int) bool) {
+func (t *tree) measure(c *sir.Code, enter, leave []flow.Edge, ends []uint64, holds func(block int) bool) {
 	var err error
 	if c.Entries, err = t.Places(enter); err != nil {
 		c.Entries, c.Uncounted, c.Untimed = nil, err.Error(), err.Error()
@@ -248,6 +264,7 @@ func (t *tree) measure(c *sir.Code, enter, leave []flow.Edge, holds func(block i
 		slices.Sort(c.Exits)
 		c.Exits = slices.Compact(c.Exits)
 	}
+	c.Exits = append(c.Exits, ends...)
 	switch {
 	case err != nil:
 	case len(c.Exits) == 0:

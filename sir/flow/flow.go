@@ -86,3 +86,23 @@ func (g *Graph) outOf(b int) []Edge {
 	}
 	return edges
 }
+
+// Borders returns the edges that lead into a set of blocks, and those that lead out of it.
+func (g *Graph) Borders(holds func(block int) bool) (enter, leave []Edge) {
+	for b := range g.Blocks {
+		if !holds(b) {
+			continue
+		}
+		for _, e := range g.into(b) {
+			if e.From == Outside || !holds(e.From) {
+				enter = append(enter, e)
+			}
+		}
+		for _, e := range g.outOf(b) {
+			if !holds(e.To) {
+				leave = append(leave, e)
+			}
+		}
+	}
+	return enter, leave
+}

@@ -204,9 +204,25 @@ func (f file) text() string {
 	return string(name)
 }
 
+// FilesLike returns the files of the table whose paths match.
+func (l *Lines) FilesLike(match func(path string) bool) (list []int) {
+	for n := range l.files {
+		if match(l.File(n)) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
 // Each runs the program. It calls span for two consecutive rows of a sequence: the first
 // applies to all addresses before the second's. It ends when span returns false.
 func (l *Lines) Each(ctx context.Context, span func(from, to Row) bool) error {
+	return l.EachPair(ctx, func(from, to Row) bool { return from.Address >= to.Address || span(from, to) })
+}
+
+// EachPair is Each with the rows that apply to no address. A statement of which the compiler left no
+// code has such a row.
+func (l *Lines) EachPair(ctx context.Context, span func(from, to Row) bool) error {
 	m := machine{Lines: l, span: span}
 	m.reset()
 	const often = 1 << 12 // instructions between checks
@@ -234,11 +250,11 @@ type machine struct {
 	done bool
 }
 
-func (m *machine) reset() { m.row, m.op = Row{File: 1, Line: 1}, 0 }
+func (m *machine) reset() { m.row, m.op = Row{File: 1, Line: 1, Statement: m.statement}, 0 }
 
 // emit ends a row.
 func (m *machine) emit(last bool) {
-	if m.open && m.last.Address < m.row.Address && m.last.Address != 0 {
+	if m.open && m.last.Address != 0 {
 		m.done = !m.span(m.last, m.row)
 	}
 	m.last, m.open = m.row, !last

@@ -1,0 +1,251 @@
+package binary
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+
+	"mirador/sir"
+)
+
+// Line returns a line of the source as a region, whose id is PROGRAM:FILE:LINE. An execution begins
+// each time control comes to the beginning of a statement of the line from another line, in any function: a line
+// of an inlined function has code in each function that it is inlined into. It ends where a statement of another
+// line begins, as for the command step of a debugger. A loop that is on one line has an execution for each iteration.
+//
+// file is the path of a file, or the end of its path after a slash. The error is a *sir.LineError if
+// the program has no code of the line, or that of ctx. Callers share the region and must not modify it.
+func (im *Image) Line(ctx context.Context, file string, line int) (*sir.Region, error) {
+	key := fmt.Sprintf("%s:%d", file, line)
+	if known, ok := im.innerLines.find(key); ok {
+		return &known[0], nil
+	}
+	f, err := im.sourceFile(ctx, file)
+	if err != nil {
+		return nil, err
+	}
+	if !f.statements(line) {
+		return nil, &sir.LineError{Program: im.base(), File: file, Line: line, Near: f.near(line)}
+	}
+	m := newLineMaker(ctx, im, file)
+	r := m.region(f, line)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	im.innerLines.enter(key, []sir.Region{r})
+	return &r, nil
+}
+
+// Lines returns all lines of a file that have code, in their order. See Line.
+func (im *Image) Lines(ctx context.Context, file string) (list []sir.Region, err error) {
+	f, err := im.sourceFile(ctx, file)
+	if err != nil {
+		return nil, err
+	}
+	m := newLineMaker(ctx, im, file)
+	for line := range f.lines {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if f.statements(line) {
+			list = append(list, m.region(f, line))
+		}
+	}
+	slices.SortFunc(list, func(a, b sir.Region) int { return cmp.Compare(a.Line, b.Line) })
+	return list, nil
+}
+
+// lineMaker makes the regions of lines of one file.
+type lineMaker struct {
+	ctx    context.Context
+	im     *Image
+	file   string // as the user named it
+	owners map[uint64]*owner
+	tables map[int64][]statement // of line programs, by their offsets
+	rows   int                   // in tables
+}
+
+func newLineMaker(ctx context.Context, im *Image, file string) *lineMaker {
+	return &lineMaker{ctx: ctx, im: im, file: file, owners: map[uint64]*owner{}, tables: map[int64][]statement{}}
+}
+
+func (m *lineMaker) region(f *sourceFile, line int) sir.Region {
+	r := sir.Region{Kind: sir.Line, File: f.path, Line: line, Code: &sir.Code{EndLine: line}}
+	r.Name = path.Base(f.path) + ":" + strconv.Itoa(line)
+	r.ID = fmt.Sprintf("%s:%s:%d", m.im.base(), m.file, line)
+	c := r.Code
+	for rows := sortRows(f.lines[line]); len(rows) > 0; {
+		owner, rest, err := m.split(rows)
+		rows = rest
+		switch {
+		case err != nil:
+			c.Uncounted = cmp.Or(c.Uncounted, err.Error())
+		case owner != nil:
+			if err := m.add(c, owner, sourceLine{f.path, line}); err != nil {
+				c.Uncounted = cmp.Or(c.Uncounted, err.Error())
+			}
+		}
+	}
+	if c.Uncounted == "" && len(c.Entries) == 0 {
+		c.Uncounted = "control never reaches its code"
+	}
+	if c.Untimed = cmp.Or(c.Uncounted, c.Untimed); c.Untimed != "" {
+		c.Exits, c.SharedExits = nil, false
+	}
+	if c.Uncounted != "" {
+		c.Entries = nil
+	}
+	slices.Sort(c.Entries)
+	slices.Sort(c.Exits)
+	for _, piece := range c.Ranges {
+		r.Size += piece.High - piece.Low
+	}
+	if len(c.Ranges) > 0 {
+		r.Entry = slices.MinFunc(c.Ranges, func(a, b sir.Range) int { return cmp.Compare(a.Low, b.Low) }).Low
+	}
+	return r
+}
+
+// add adds the code of a line in one function to that in others.
+func (m *lineMaker) add(c *sir.Code, o *owner, at sourceLine) error {
+	p, err := o.part(at)
+	if err != nil {
+		return err
+	}
+	more := p.region()
+	if len(more.Ranges) == 0 { // no statement of the line begins here
+		return nil
+	}
+	c.Ranges, c.Enter, c.Leave = append(c.Ranges, more.Ranges...), append(c.Enter, more.Enter...), append(c.Leave, more.Leave...)
+	c.Entries, c.Exits = append(c.Entries, more.Entries...), append(c.Exits, more.Exits...)
+	c.Uncounted, c.Untimed = cmp.Or(c.Uncounted, more.Uncounted), cmp.Or(c.Untimed, more.Untimed)
+	c.SharedExits = c.SharedExits || more.SharedExits
+	return nil
+}
+
+// owner is a function that contains code of a line.
+type owner struct {
+	*tree
+	f          symbol
+	statements []statement
+	// behind is the first instruction behind the code with which a function of Go begins again after it
+	// has grown its stack. Without such code it is the function's entry.
+	behind uint64
+}
+
+// owner analyses a function.
+func (m *lineMaker) owner(f symbol) (*owner, error) {
+	if known := m.owners[f.addr]; known != nil {
+		return known, nil
+	}
+	t, err := m.im.tree(f)
+	if err != nil {
+		return nil, err
+	}
+	o := &owner{tree: t, f: f}
+	if o.behind, err = m.im.entered(&sir.Region{Name: f.name, Entry: f.addr}); err != nil {
+		return nil, err
+	}
+	if o.statements, err = m.statements(t); err != nil {
+		return nil, err
+	}
+	m.owners[f.addr] = o
+	return o, nil
+}
+
+// split finds the function that the first row belongs to, and returns the rows of other functions. There
+// is no function if control never reaches the code.
+func (m *lineMaker) split(rows []lineRow) (_ *owner, rest []lineRow, _ error) {
+	low := rows[0].low
+	if !m.im.whole.executable(low) {
+		return nil, rows[1:], nil
+	}
+	for _, f := range m.im.owners(low) {
+		o, err := m.owner(f)
+		if err != nil {
+			return nil, rows[1:], err
+		}
+		if o.covers(low) {
+			return o, slices.DeleteFunc(rows, func(r lineRow) bool { return o.covers(r.low) }), nil
+		}
+	}
+	if f, ok := m.im.find(low); ok && !coldSuffix.MatchString(f.name) || m.im.onlyPadding(rows[0]) {
+		return nil, rows[1:], nil
+	}
+	return nil, rows[1:], fmt.Errorf("no function is known to which its code at %#x belongs", low)
+}
+
+// owners returns the functions to which code may belong.
+func (im *Image) owners(addr uint64) (list []symbol) {
+	f, ok := im.find(addr)
+	whole := coldSuffix.ReplaceAllString(f.name, "")
+	switch {
+	case !ok:
+	case whole == f.name:
+		return []symbol{f}
+	default:
+		for _, g := range im.funcs {
+			if g.name == whole {
+				list = append(list, g)
+			}
+		}
+	}
+	return list
+}
+
+// onlyPadding reports whether the code of a row, between functions, has no purpose.
+func (im *Image) onlyPadding(r lineRow) bool {
+	code, err := im.code(r.low, r.high-r.low)
+	for err == nil && len(code) > 0 {
+		inst, ok := decodeInstruction(code)
+		if !ok || !isPadding(inst) {
+			return false
+		}
+		code = code[inst.Len:]
+	}
+	return err == nil
+}
+
+// covers reports whether an address belongs to an instruction of the function.
+func (t *tree) covers(addr uint64) bool {
+	i, exact := slices.BinarySearchFunc(t.insts, addr, func(i instruction, a uint64) int { return cmp.Compare(i.addr, a) })
+	return exact || i > 0 && addr < t.insts[i-1].end()
+}
+
+// part returns the code of a line in the function.
+func (o *owner) part(at sourceLine) (*part, error) {
+	marks := map[uint64]mark{}
+	var before mark // statements in the code with which a function of Go begins again
+	for _, s := range o.statements {
+		_, exact := slices.BinarySearchFunc(o.insts, s.addr, func(i instruction, a uint64) int { return cmp.Compare(i.addr, a) })
+		own := s.sourceLine == at
+		switch {
+		case !exact && own && o.covers(s.addr):
+			return nil, fmt.Errorf("the line table does not fit the code: %#x is inside an instruction", s.addr)
+		case !exact || o.grows(s.addr):
+		case o.f.addr <= s.addr && s.addr < o.behind:
+			before.region = before.region || own
+		default:
+			marks[s.addr] = mark{marks[s.addr].region || own, own}
+		}
+	}
+	if before.region {
+		m, ok := marks[o.behind]
+		marks[o.behind] = mark{true, m.last || !ok}
+	}
+	return newPart(o.tree, o.f, marks)
+}
+
+// grows reports whether code calls the runtime to make the stack of a function of Go larger.
+func (o *owner) grows(addr uint64) bool {
+	for b := range o.Blocks {
+		if o.Blocks[b].Start <= addr && addr < o.Blocks[b].End {
+			code := o.code(b)
+			return slices.Contains(growing, code[len(code)-1].callee)
+		}
+	}
+	return false
+}

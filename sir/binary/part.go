@@ -1,0 +1,195 @@
+package binary
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"golang.org/x/arch/x86/x86asm"
+
+	"mirador/sir"
+	"mirador/sir/flow"
+)
+
+// part is the code of a region of which only the beginnings are known: a line of the source. An execution
+// goes on until a statement of another line begins.
+type part struct {
+	*tree         // of a graph in which the region's code has blocks of its own
+	in     []bool // of blocks: whether control is in the region there
+	either []bool // whether that depends on the way there
+	empty  bool   // of each statement of the region no code is left
+}
+
+// mark says whether statements begin at an instruction: some of the region, only others, and whether
+// the last one, which the instruction's code belongs to, is of the region.
+type mark struct{ region, last bool }
+
+// newPart finds the code of a region in a function.
+func newPart(t *tree, f symbol, marks map[uint64]mark) (*part, error) {
+	p := &part{tree: t, empty: true}
+	first, on, cuts := map[uint64]bool{}, map[uint64]bool{}, map[uint64]bool{}
+	for b := range t.Blocks {
+		code := t.code(b)
+		marked, begin, end := extent(code, marks)
+		for _, i := range []int{marked, begin, end} {
+			if i > 0 && i < len(code) {
+				cuts[code[i].addr] = true
+			}
+		}
+		if begin < len(code) {
+			first[code[begin].addr] = true
+		}
+		if marked > 0 && begin > 0 { // no statement begins at the beginning of the block
+			on[code[0].addr] = true
+		}
+		for i := begin; i < end; i++ {
+			p.empty = p.empty && !marks[code[i].addr].last
+		}
+	}
+	divided := *t
+	var err error
+	if divided.graph, err = t.divided(cuts); err != nil {
+		return nil, err
+	}
+	if err := divided.order(f); err != nil {
+		return nil, err
+	}
+	p.tree = &divided
+	p.in, p.either = make([]bool, len(p.Blocks)), make([]bool, len(p.Blocks))
+	for b := range p.Blocks {
+		p.in[b] = first[p.Blocks[b].Start]
+	}
+	p.goOn(on)
+	return p, nil
+}
+
+// extent returns the first instruction of a block at which a statement begins, and the instructions that
+// belong to the region: from its first statement to another one behind its last statement. What is
+// before the first statement of the block leads only to it. An index that does not exist is the
+// length of the block.
+func extent(code []instruction, marks map[uint64]mark) (marked, begin, end int) {
+	marked, begin, end = len(code), len(code), len(code)
+	for i := range code {
+		m, ok := marks[code[i].addr]
+		switch {
+		case !ok:
+		case m.region:
+			begin, end = min(begin, i), len(code)
+		case begin < i && end == len(code):
+			end = i
+		}
+		if ok {
+			marked = min(marked, i)
+		}
+	}
+	if begin == marked && begin < len(code) {
+		begin, marked = 0, 0
+	}
+	return marked, begin, end
+}
+
+// goOn finds where the region goes on in blocks at whose beginning no statement begins.
+func (p *part) goOn(on map[uint64]bool) {
+	any := func(b int, is []bool) bool {
+		return slices.ContainsFunc(p.Blocks[b].Pred, func(from int) bool { return is[from] })
+	}
+	var open []int
+	for b := range p.Blocks {
+		if on[p.Blocks[b].Start] && b > 0 {
+			open = append(open, b)
+			p.in[b] = true
+		}
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, b := range open {
+			if p.in[b] && slices.ContainsFunc(p.Blocks[b].Pred, func(from int) bool { return !p.in[from] }) {
+				p.in[b], changed = false, true
+			}
+		}
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, b := range open {
+			if !p.in[b] && !p.either[b] && (any(b, p.in) || any(b, p.either)) {
+				p.either[b], changed = true, true
+			}
+		}
+	}
+}
+
+func (p *part) holds(b int) bool { return p.in[b] }
+
+// region returns the region's code, and where it is entered and left. A loop all of whose code belongs to
+// the region is an execution for each iteration.
+func (p *part) region() *sir.Code {
+	enter, leave := p.Borders(p.holds)
+	for i := range p.loops {
+		l := &p.loops[i]
+		if !slices.ContainsFunc(l.Body, func(b int) bool { return !p.in[b] }) {
+			again := l.Back(&p.Graph)
+			enter, leave = append(enter, again...), append(leave, again...)
+		}
+	}
+	var blocks []int
+	var ends []uint64
+	for b := range p.Blocks {
+		if p.in[b] {
+			blocks = append(blocks, b)
+			ends = append(ends, p.leavesFunction(b)...)
+		}
+	}
+	c := &sir.Code{Ranges: p.ranges(blocks), Enter: p.edges(enter), Leave: p.edges(leave)}
+	for _, e := range enter {
+		if e.From != flow.Outside && p.either[e.From] {
+			c.Uncounted = fmt.Sprintf("whether control comes from other code to %#x, or from the region itself, depends on the way there", p.Blocks[e.To].Start)
+			return c
+		}
+	}
+	p.measure(c, enter, leave, ends, p.holds)
+	if p.empty {
+		c.Exits, c.Untimed = nil, cmp.Or(c.Untimed, "no code of its own is left")
+	}
+	return c
+}
+
+// leavesFunction returns the last instruction of a block, if the function is left there.
+func (p *part) leavesFunction(b int) []uint64 {
+	code := p.code(b)
+	last := &code[len(code)-1]
+	if len(p.Blocks[b].Succ) == 0 && (last.Op == x86asm.RET || last.Op == x86asm.JMP) {
+		return []uint64{last.addr}
+	}
+	return nil
+}
+
+// divided returns the graph with blocks that begin at more instructions.
+func (g *graph) divided(at map[uint64]bool) (*graph, error) {
+	d := &graph{insts: g.insts}
+	number := make([]int, len(g.Blocks)) // of the first piece of each block
+	for b := range g.Blocks {
+		number[b] = len(d.Blocks)
+		for i, inst := range g.code(b) {
+			if i > 0 && !at[inst.addr] {
+				continue
+			}
+			d.Blocks = append(d.Blocks, flow.Block{Start: inst.addr})
+			d.first = append(d.first, g.first[b]+i)
+		}
+	}
+	for b := range g.Blocks {
+		next := len(d.Blocks)
+		if b+1 < len(number) {
+			next = number[b+1]
+		}
+		for piece := number[b]; piece < next-1; piece++ {
+			d.Blocks[piece].Succ = []int{piece + 1}
+			d.end(piece, d.Blocks[piece+1].Start)
+		}
+		for _, s := range g.Blocks[b].Succ {
+			d.Blocks[next-1].Succ = append(d.Blocks[next-1].Succ, number[s])
+		}
+		d.end(next-1, g.Blocks[b].End)
+	}
+	return d, d.Connect()
+}
