@@ -54,6 +54,8 @@ var directions = []direction{
 	{"sir/safedwarf", nil, "all that read debug information share its limits, whatever they read it for"},
 	{"sir/fetch", nil, "files are fetched from servers, whatever they contain"},
 	{"sir/flow", nil, "a graph has loops and dominators, whatever it was made from"},
+	{"sir/source/outline", []string{"sir"}, "it makes the structure of what readers of languages find, whatever the language"},
+	{"sir/source/...", []string{"sir", "sir/source/..."}, "sources are read without programs and without processes"},
 	{"sir/...", []string{"sir", "sir/flow", "sir/safedwarf"}, "whatever makes a structure (from binaries, from sources) needs nothing but the structure, and the loops of graphs"},
 	{"schemas", nil, "schemas are files"},
 	{"mir", []string{"schemas", "omis"}, "a document means nothing yet: mir reads and writes it, with placements as the monitor describes them"},

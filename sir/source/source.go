@@ -1,0 +1,136 @@
+// Package source reads the structure of programs from source files: units, regions inside them, and
+// what is not understood. Ids are those of the machine code that compilers make without optimisation.
+//
+// The command line may import it; it imports sir, and the readers of languages below it. Sources are
+// untrusted: sizes, depth and numbers of regions are limited, and reading ends with its context.
+// Read starts no goroutines and may be called concurrently.
+package source
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	"mirador/sir"
+	"mirador/sir/source/fortran"
+	"mirador/sir/source/golang"
+	"mirador/sir/source/outline"
+)
+
+// Resource is a source file.
+type Resource struct {
+	In, Out string // as the request names it
+	Path    string // in positions
+	Text    []byte
+	// Import is the import path of the package of a Go file, "" if it is not known.
+	Import string
+}
+
+// Limits of the sources of a program.
+const (
+	MostBytes = 16 << 20 // of one file
+	MostTotal = 64 << 20
+	MostFiles = 10_000
+)
+
+// languages by the endings of files.
+var languages = map[string]string{
+	".go": "go", ".f": "fortran", ".for": "fortran", ".ftn": "fortran", ".f77": "fortran", ".fpp": "fortran",
+	".f90": "fortran", ".f95": "fortran", ".f03": "fortran", ".f08": "fortran", ".f18": "fortran",
+}
+
+// Language returns the language of a file by its name, "" if it is no source file.
+func Language(name string) string {
+	if l := languages[path.Ext(name)]; l != "" {
+		return l
+	}
+	return languages[strings.ToLower(path.Ext(name))]
+}
+
+// ProgramOf returns the name of the program that a source file is compiled to, if nothing else tells
+// it: that of the file.
+func ProgramOf(name string) string {
+	base := path.Base(name)
+	return cmp.Or(strings.TrimSuffix(base, path.Ext(base)), base)
+}
+
+// Error is the reason why a resource is not read.
+type Error struct {
+	In  string
+	Msg string
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("cannot read the structure of %s: %s", e.In, e.Msg)
+}
+
+// Read returns the structure of the program that source files are compiled to. The error is an *Error,
+// or that of ctx.
+func Read(ctx context.Context, program string, resources []Resource) (sir.Program, error) {
+	files, total := make([]*outline.File, len(resources)), 0
+	for i, r := range resources {
+		total += len(r.Text)
+		language := Language(r.Path)
+		switch {
+		case len(resources) > MostFiles:
+			return sir.Program{}, &Error{r.In, fmt.Sprintf("a request has at most %d sources", MostFiles)}
+		case language == "":
+			return sir.Program{}, &Error{r.In, "its name does not tell a language that is understood"}
+		case len(r.Text) > MostBytes:
+			return sir.Program{}, &Error{r.In, fmt.Sprintf("it has more than %d MB", MostBytes>>20)}
+		case total > MostTotal:
+			return sir.Program{}, &Error{r.In, fmt.Sprintf("the sources of a request have more than %d MB", MostTotal>>20)}
+		}
+		files[i] = &outline.File{In: r.In, Out: r.Out, Path: r.Path, Language: language, Text: r.Text}
+	}
+	if err := outlines(ctx, files, resources); err != nil {
+		return sir.Program{}, err
+	}
+	return outline.Program(program, files), nil
+}
+
+// outlines finds the regions of all files. What files share is collected first.
+func outlines(ctx context.Context, files []*outline.File, resources []Resource) error {
+	var procedures fortran.Facts
+	packages := map[string]*golang.Facts{}
+	parsed := make([]*golang.Parsed, len(files))
+	paths := make([]string, len(files))
+	for i, f := range files {
+		switch f.Language {
+		case "fortran":
+			procedures.Declare(f)
+		case "go":
+			p := golang.Parse(f)
+			parsed[i], paths[i] = p, importPath(p.Package(), resources[i].Import)
+			if packages[paths[i]] == nil {
+				packages[paths[i]] = &golang.Facts{}
+			}
+			packages[paths[i]].Declare(p)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	for i, f := range files {
+		switch f.Language {
+		case "fortran":
+			fortran.Parse(f, &procedures)
+		case "go":
+			parsed[i].Outline(paths[i], packages[paths[i]])
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// importPath returns the path of a package in the symbols of a program.
+func importPath(name, path string) string {
+	if name == "main" {
+		return name
+	}
+	return cmp.Or(path, name)
+}
