@@ -18,7 +18,7 @@ import (
 )
 
 // direction says which packages of the house a package may import, and why no
-// others. A name that ends in /... speaks of the package and all below it. The
+// others. A name that ends in /... stands for the package and all below it. The
 // first row that fits a package counts; a package without a row fails the test.
 type direction struct {
 	from   string

@@ -186,7 +186,7 @@ func (b *bench) slightly(ctx context.Context) error {
 	return nil
 }
 
-// exactGates is how many gates on counts run for each of the others, because they are short.
+// exactGates is the number of gates on counts that run for each other gate, because they are short.
 const exactGates = 10
 
 // exact finds one more call in a million.

@@ -73,7 +73,7 @@ func (m *rig) attach(pid int) (omis.Token, error) {
 }
 
 // count defines and enables a request that counts how often an address is reached. Before
-// that it checks by a hit that the node holds threads in the way to be measured.
+// that it checks by a hit that the node holds threads in the given way.
 func (m *rig) count(pid int, addr uint64, way string, hit func() error) error {
 	p, err := m.attach(pid)
 	if err != nil {

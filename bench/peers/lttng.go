@@ -71,7 +71,7 @@ const (
 	session = "bench"
 )
 
-// by makes a command run as that user, in the home directory.
+// by makes a command run as the session's user, in the user's home directory.
 func (s *lttngSession) by(cmd *exec.Cmd) *exec.Cmd {
 	cmd.Dir = s.home
 	// A program waits until it is registered, without a time limit.

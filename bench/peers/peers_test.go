@@ -56,8 +56,8 @@ func probe(t *testing.T, c subject.Contender, task subject.Task) {
 // cheapest is the least that any tool adds to a call, in nanoseconds.
 const cheapest = 10
 
-// leastCost returns the least time of a call of the function and of its twin, of as many
-// measurements as it takes on a busy machine until both were undisturbed.
+// leastCost returns the least time of a call of the function, and of its twin. On a busy
+// machine it repeats the measurement until the tool adds what any tool adds at least.
 func leastCost(t *testing.T, s *subject.Standing) []float64 {
 	const rounds, tries = 1000, 20
 	var least []float64

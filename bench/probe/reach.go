@@ -34,7 +34,7 @@ func title(t subject.Task) string {
 	return map[string]string{"pushed": "at a push", "guarded": "at an endbr64", "moved": "at a mov"}[t.Function]
 }
 
-// none is no goal.
+// none is the goal of rows that have no goal.
 var none report.Goal
 
 // ownPairings compares the placements with bare eBPF programs.

@@ -50,9 +50,9 @@ func (e *ending) begin() {
 func (e *ending) watches() []*watch { return e.o.events.kinds[node.EventProcTerminated] }
 
 // options returns the options of a thread besides ptrace.Options. Ends are reported only
-// when all threads are attached: an attachment waits for an execve of
-// the process (see reaper), and the execve for threads that its owner would have to
-// continue.
+// when all threads are attached. Otherwise an attachment could wait for an execve of the
+// process (see reaper), and this execve for a thread that is stopped at its end, until the
+// owner, which is attaching, continues it.
 func (e *ending) options(t *thread) int {
 	if len(e.watches()) > 0 && e.o.tracer.whole && t.kind <= unobserved {
 		return unix.PTRACE_O_TRACEEXIT

@@ -141,7 +141,8 @@ func (r *Runtime) Resolver(ctx context.Context, pid int) (func(pc uint64, first 
 	}, nil
 }
 
-// Start describes where a process that was created but not continued has its libraries mapped.
+// Start describes the place at which a new process, which was not continued yet, will have mapped its
+// libraries.
 func (r *Runtime) Start(pid int) (node.Start, error) {
 	finder := r.machine.Capabilities().StartFinder
 	process, err := proc.Identify(pid)

@@ -1,6 +1,6 @@
 package main
 
-// item is a hardship for a target, with the tests that check that the target survives it.
+// item is something that a target must survive, with the tests that check this.
 // doc/survival.md contains the same table; a test compares the two.
 type item struct {
 	name  string

@@ -1,5 +1,5 @@
-// Gotarget is a target for Delve, which is made for Go programs: target.c without the
-// threads. It prints the address of work, and calls it as often as each line of its
+// Gotarget is target.c in Go, without the threads: a target for Delve, which observes Go
+// programs. It prints the address of work, and calls it as often as each line of its
 // standard input says.
 package main
 

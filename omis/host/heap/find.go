@@ -165,7 +165,7 @@ func searchMapped(data []byte, start, brk uint64) uint64 {
 		behind = 16 // from mmapped_mem to sbrk_base
 		before = 16 // from n_mmaps_max to mmapped_mem since glibc 2.35; 12 in earlier ones
 		limit  = 65536
-		early  = 1 << 16 // what a program with static libraries may take from brk before
+		early  = 1 << 16 // bytes that a statically linked program may take from brk before the allocator does
 	)
 	for at := before; at+behind+8 <= len(data); at += 8 {
 		base := binary.LittleEndian.Uint64(data[at+behind:])

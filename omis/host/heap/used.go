@@ -11,7 +11,7 @@ const (
 	mostChunks = 1 << 14
 )
 
-// flags are the bits of a chunk's size that say something else.
+// flags are the bits in the size field of a chunk that are no part of the size.
 const flags = 7
 
 // used adds up what the arenas got from the kernel and what is mapped separately, and

@@ -47,9 +47,9 @@ var events = map[string]event{
 // names lists the known events.
 func names() []string { return slices.Sorted(maps.Keys(events)) }
 
-// attributes returns what to count. Of the processor's events it counts those in the program
-// alone, as PAPI does: for others an unprivileged user needs a lower perf_event_paranoid. The
-// kernel itself causes the events that only it knows.
+// attributes returns what to count. Events of the processor are counted only while the program
+// itself runs, as PAPI does: to count them in the kernel, an unprivileged user needs a lower
+// perf_event_paranoid. Events of the kernel happen in the kernel only.
 func (e event) attributes() unix.PerfEventAttr {
 	const inheritThread = 1 << 35 // not by processes that the thread creates; Linux 5.13
 	attr := unix.PerfEventAttr{

@@ -38,7 +38,7 @@ func trial(path string) error {
 	if err != nil {
 		return p.unfit("cannot save a process here", err, filepath.Join(folder, dumpLog))
 	}
-	// As a child of this process it can be reaped, which not every init does.
+	// This process reaps the restored one, which must be its child: not every init reaps.
 	pid, err = p.restore(folder, "--restore-sibling")
 	if err != nil {
 		return p.unfit("saves processes here, but cannot restore them", err, filepath.Join(folder, restoreLog))

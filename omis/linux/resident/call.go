@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReturnCode is the code to which a function returns that a thread calls for the monitor in
-// the middle of a system call. It restores all registers of the thread and repeats the
-// system call. Its frame begins at the stack pointer.
+// ReturnCode is the code that a thread runs after it has called a function for the monitor in
+// the middle of a system call: the function returns to it. It restores all registers of the
+// thread and repeats the system call. Its frame begins at the stack pointer.
 //
 //	b8 ff ff ff ff              mov    $-1,%eax
 //	ba ff ff ff ff              mov    $-1,%edx

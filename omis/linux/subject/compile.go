@@ -61,7 +61,8 @@ func Once(t testing.TB, key string, make func() string) string {
 		}
 		compiled.byKey[key] = from
 	}
-	// If this process wrote the file, one that it forks meanwhile might have it open when it is executed.
+	// cp writes the file. If this process did, a process that it forks meanwhile might have the file open for
+	// writing when it is executed (ETXTBSY).
 	path := filepath.Join(t.TempDir(), filepath.Base(from.Name()))
 	if msg, err := exec.Command("cp", fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), from.Fd()), path).CombinedOutput(); err != nil {
 		t.Fatalf("cp: %v\n%s", err, msg)

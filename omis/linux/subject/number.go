@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// lastNumber is the file with the number that a process or thread got last. The kernel gives the next one that is free.
+// lastNumber is the file with the number that the newest process or thread got. The next one gets the next free number.
 const lastNumber = "/proc/sys/kernel/ns_last_pid"
 
-// Next has the next process or thread of the machine get a number, unless the number is in use. Call the returned
-// function at once after that: other programs would get numbers for the second time within the resolution of start
-// times, and tests that run beside this one take their threads for one.
+// Next makes the kernel give a number to the next process or thread of the machine, unless the number is in use. The
+// caller must call restore directly after that. Otherwise threads of other programs get numbers that ended threads had
+// a moment ago; start times have too low a resolution to tell them apart, so that tests that run beside this one fail.
 func Next(t testing.TB, number int) (restore func()) {
 	t.Helper()
 	before, err := os.ReadFile(lastNumber)

@@ -125,8 +125,8 @@ func (t *trial) turn(d caller, clock program.Clock) error {
 	return err
 }
 
-// near is the greatest ratio of batches that agree to the least one. grain is the step of
-// the clock in nanoseconds: 10 on many processors.
+// near is the greatest ratio of a batch to the least one at which the two agree. grain is the
+// step of the clock in nanoseconds: 10 on many processors.
 const (
 	near  = 1.01
 	grain = 10

@@ -214,9 +214,9 @@ func (s *sites) measured(list []site) []site {
 	return list
 }
 
-// spread separates the costs of timed and other occurrences at sampled sites: a timed one
-// costs what it costs at the same place, by the same clock, if all are timed. It deletes
-// places that are not known from there.
+// spread separates the costs of timed and other occurrences at sampled sites: a timed
+// occurrence costs what an occurrence costs at the same place, by the same clock, if all are
+// timed. It deletes places whose cost in this case is not known.
 func (s *sites) spread(costs, all map[string]program.Cost, groups []*sites) {
 	like := make(map[string]string) // by kind, which may be both in begin and in end
 	filling := make(map[string]string)

@@ -177,7 +177,7 @@ type mappedScheduler struct {
 	why       error
 }
 
-// Scheduler returns how the Go program that is mapped at m, code, keeps its goroutines; ok is
+// Scheduler returns how the Go program whose code is mapped at m keeps its goroutines; ok is
 // false if the file is no Go program. It stops reading when ctx ends.
 func (c *Catalog) Scheduler(ctx context.Context, pid int, m proc.Mapping) (s Scheduler, ok bool, err error) {
 	f, err := proc.OpenImage(pid, m)
