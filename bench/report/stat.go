@@ -27,9 +27,6 @@ func Median[T cmp.Ordered](list []T) T {
 	return sorted[len(sorted)/2]
 }
 
-// Less returns s minus the time of the same without what is measured.
-func (s Stat) Less(bare Stat) Stat { return Stat{s.Least - bare.Least, s.Median - bare.Median} }
-
 // Added returns what probes add to a call, from pairs of a probed and a bare figure
 // measured next to each other. Least is the difference of the least figures, not the
 // least difference, which would come from a round in which the bare call was disturbed.
