@@ -150,8 +150,11 @@ func TestMetricsPage(t *testing.T) {
 func TestMetricsOfPerf(t *testing.T) {
 	a := startActivity(t)
 	const events = "page-faults,cpu-migrations,alignment-faults,emulation-faults"
+	const inRegion = `<instrreq activated="true" flush="true"><codeRegion from="activity:touch" to="activity:touch"/>
+		<metric name="linux:PAGE_FAULTS"/><metric name="linux:CPU_MIGRATIONS"/>%s<measuring><aggregate function="SUM"/></measuring></instrreq>`
 	perf := startPerf(t, a.p.PID, events)
 	a.measure("linux:PAGE_FAULTS", "linux:CPU_MIGRATIONS", "linux:ALIGNMENT_FAULTS", "linux:EMULATION_FAULTS")
+	a.mir(t, "activity", fmt.Sprintf(inRegion, "")) // nearly all happens in the function that both threads execute
 	a.do("events", 300)
 	got := a.values(t, "activity", "probe-1", 4)
 	counts := perf()
@@ -160,11 +163,21 @@ func TestMetricsOfPerf(t *testing.T) {
 		a.between(strings.Split(events, ",")[i], got[i], max(want-5, 0), want)
 	}
 	a.between("page faults", got[0], 600, 700) // 300 in each of two threads
+	v := valuesOf(t, a.mir(t, "activity", `<ctrlreq action="VALUE"><probe id="probe-2"/></ctrlreq>`))
+	t.Logf("in the function, read in the kernel: %v", v)
+	a.between("page faults in the function", v[0], 600, counts[0])
+	a.between("migrations in the function", v[1], max(counts[1]-20, 0), counts[1])
+	a.mir(t, "activity", `<ctrlreq action="REMOVE"><probe id="probe-2"/></ctrlreq>`)
+	a.mir(t, "activity", fmt.Sprintf(inRegion, `<metric name="linux:ALIGNMENT_FAULTS"/>`))
 	a.control(t, "DEACTIVATE")
 	a.do("events", 10)
 	if idle := a.values(t, "activity", "probe-1", 4); !slices.Equal(idle, got) {
 		t.Errorf("%v, and after DEACTIVATE %v", got, idle)
 	}
+	v = valuesOf(t, a.mir(t, "activity", `<ctrlreq action="VALUE"><probe id="probe-3"/></ctrlreq>`))
+	t.Logf("in the function, read by the monitor: %v", v)
+	a.between("page faults in the function", v[0], 20, 60)
+	a.between("migrations in the function", v[1], 2, 60)
 	a.control(t, "RESET")
 	a.control(t, "ACTIVATE")
 	a.do("events", 10)
@@ -315,6 +328,12 @@ func TestCatalogNamesWhatIsMissing(t *testing.T) {
 	here := perf.Check("cpu-cycles")
 	if strings.Contains(rows, "WC_TIME") || strings.Contains(rows, "perf_event_open of cpu-cycles") != (here != nil) {
 		t.Errorf("perf_event_open: %v, the catalog says\n%s", here, rows)
+	}
+	for _, region := range []string{"", `<codeRegion from="activity:touch"/>`} {
+		_, answer := a.request(t, "POST", "/apps/activity/mir", `<instrreq activated="true" flush="true">`+region+`<metric name="papi:PAPI_TOT_CYC"/></instrreq>`)
+		if refused := strings.Contains(answer, "PAPI_TOT_CYC cannot be measured: perf_event_open of cpu-cycles"); refused != (here != nil) {
+			t.Errorf("%s: perf_event_open: %v, the answer is\n%s", region, here, answer)
+		}
 	}
 	rows = a.must(t, "", "catalog", "--available")
 	if strings.Contains(rows, "GC_COUNT") || !strings.Contains(rows, "WC_TIME") || strings.Contains(rows, "PAPI_TOT_CYC") != (here == nil) {

@@ -45,7 +45,7 @@ type Metric struct {
 	// millionths says that values are not whole numbers; they are kept in millionths.
 	millionths bool
 	meter      string // event of perf that fromMeter counts
-	task       string // on a region: clock of a timer that shows what the kernel counts for the thread
+	task       string // on a region: clock of a timer that shows what the kernel, or a counter of the processor, counts for the thread
 }
 
 // source tells which service the values of a metric come from.
@@ -61,7 +61,7 @@ const (
 	fromNode
 	fromEvents
 	betweenEvents
-	fromMeter // not on regions
+	fromMeter // not on regions: see Metric.task
 )
 
 // Name spaces of metrics (MIR 8), one for each provider. A name without a name space is looked

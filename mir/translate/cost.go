@@ -10,6 +10,8 @@ import (
 // figure; "" if it is never measured. explain says what it costs at a certain place on a certain machine.
 func (m Metric) cost() string {
 	switch {
+	case m.Unavailable == "" && m.held():
+		return m.costAlone() + "; on a region, trap: 30 µs an execution"
 	case m.Unavailable == "" && m.task != "":
 		return m.costAlone() + "; on a region, kernel: 1.6 µs an execution"
 	case m.gains():
@@ -41,6 +43,10 @@ func (m Metric) costAlone() string {
 	}
 	return "kernel: 0.1 µs each time a thread of the process gets or loses its processor"
 }
+
+// held reports whether the monitor reads the metric on a region while it holds the thread, by a clock of
+// the kernel's performance counters.
+func (m Metric) held() bool { return strings.HasPrefix(m.task, byMonitor) }
 
 // needs describes what a machine or a program must have so that the metric can be measured; "" if
 // every machine and every program has it, or if the metric is never measured.

@@ -27,11 +27,14 @@ func hardwareMetrics() []Metric {
 func perfMetrics() []Metric {
 	return metered([]Metric{
 		{Name: "ALIGNMENT_FAULTS", Doc: "Faults by accesses to memory that the processor does not allow at this address; x86 allows most.", meter: "alignment-faults"},
-		{Name: "CPU_MIGRATIONS", Doc: "How often threads were moved from one processor to another.", meter: "cpu-migrations"},
+		{Name: "CPU_MIGRATIONS", Doc: "How often threads were moved from one processor to another.", meter: "cpu-migrations", task: "migrations"},
 		{Name: "EMULATION_FAULTS", Doc: "Instructions that the kernel had to execute in place of the processor.", meter: "emulation-faults"},
-		{Name: "PAGE_FAULTS", Doc: "Page faults, minor and major ones.", meter: "page-faults"},
+		{Name: "PAGE_FAULTS", Doc: "Page faults, minor and major ones.", meter: "page-faults", task: "page-faults"},
 	}, "")
 }
+
+// byMonitor begins the names of clocks that the monitor reads.
+const byMonitor = "perf:"
 
 // metered completes the rows of metrics that the kernel's performance counters count.
 func metered(list []Metric, more string) []Metric {
@@ -39,7 +42,13 @@ func metered(list []Metric, more string) []Metric {
 		m := &list[i]
 		m.Unit, m.Kind, m.Entities, m.source = "1", "counter", allEntities, fromMeter
 		m.Doc = strings.TrimSpace(m.Doc + " Since the probe was activated or reset. A thread that begins meanwhile is counted with the thread that created it. " + more)
-		m.Measured = "pa_meter_start: the event " + m.meter + " of perf_event_open for each thread, as perf stat -p PID -e " + m.meter + " does"
+		m.Measured = "pa_meter_start: the event " + m.meter + " of perf_event_open for each thread, as perf stat -p PID -e " + m.meter + " does; on a region, "
+		if m.task != "" {
+			m.Measured += "in the kernel, a timer of pa_timer_create2 with the clock " + m.task
+			continue
+		}
+		m.task = byMonitor + m.meter
+		m.Measured += "a timer of pa_timer_create2 with the clock " + m.task + ", which the monitor reads while it holds the thread, counted from the thread's first execution on. What the thread executes to be held is counted with it"
 	}
 	return list
 }

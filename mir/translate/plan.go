@@ -90,12 +90,26 @@ func metrics(r *mir.InstrRequest, t *Targets) ([]Metric, Errors) {
 		ms = append(ms, m)
 		errs = append(errs, m.suits(r, asked.Pos)...)
 	}
+	readTogether(ms)
 	switch {
 	case r.Events > 0: // an event trace needs no metric
 	case len(r.Metrics) == 0:
 		errs = append(errs, Errorf(Invalid, place(r), "nothing to measure: add a metric, such as COUNT or WC_TIME on a region, or CPU_TIME; GET /catalog lists them"))
 	}
 	return ms, errs
+}
+
+// readTogether makes the monitor read all metrics of performance counters on a region, if it must read one
+// of them: what the kernel and what the monitor reads cannot be in one request.
+func readTogether(ms []Metric) {
+	if !slices.ContainsFunc(ms, func(m Metric) bool { return m.source == fromTask && m.held() }) {
+		return
+	}
+	for i := range ms {
+		if m := &ms[i]; m.meter != "" {
+			m.task = byMonitor + m.meter
+		}
+	}
 }
 
 // suits checks a metric against the region of a request.

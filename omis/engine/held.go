@@ -30,6 +30,18 @@ func (h held) info(fields node.ProcFields) (node.ProcInfo, error) {
 	return h.node.ProcInfo(h.proc, fields)
 }
 
+// meter counts an event in the thread: see service.Occurrence.
+func (h held) meter(event string) (node.Meter, error) {
+	meters, able := declared(h.node.Can.Meters)
+	switch {
+	case !able:
+		return nil, omis.Errorf(omis.UnsupportedService, "%s cannot count events of the processor and of the kernel", h.node.Name())
+	case h.by == "":
+		return nil, omis.Errorf(omis.UnsupportedService, "no thread is held at this event in which %s could be counted: it goes on", event)
+	}
+	return meters.OpenMeter(h.proc, h.tid, node.MeterEvent{Name: event, Alone: true})
+}
+
 // threadsOf returns the live threads of a process: see service.Occurrence. The node lists them without the help of
 // the goroutine that owns the process, which may call this function.
 func (e *Engine) threadsOf(proc omis.Token) []omis.Token {

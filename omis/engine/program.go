@@ -45,6 +45,9 @@ func (c *csr) Compile(in *placing.Process) ([]placing.Step, error) {
 			if sampled, ok := cell.(service.Sampled); ok {
 				op.OneIn = sampled.OneIn()
 			}
+			if op.Times() && op.Clock == program.ClockMeter {
+				return nil, placing.Declined("only the monitor reads what the kernel's performance counters count")
+			}
 			op.Histogram = cell != nil && op.Times() && cell.Kind() == program.StoreHistograms
 			if traced, ok := cell.(service.Traced); ok {
 				op.Room = traced.Room()

@@ -24,7 +24,7 @@ func (*meters) CheckMeter(event string) error { return perf.Check(event) }
 
 // OpenMeter: see node.Meters. The kernel knows threads by their numbers only, so OpenMeter checks
 // afterwards that the number still belongs to the process.
-func (m *meters) OpenMeter(p omis.ProcID, tid int, event string) (node.Meter, error) {
+func (m *meters) OpenMeter(p omis.ProcID, tid int, event node.MeterEvent) (node.Meter, error) {
 	c, err := m.counters.Open(tid, event)
 	if err != nil {
 		return nil, err

@@ -111,8 +111,16 @@ type Meters interface {
 	// CheckMeter returns the reason why this machine cannot count an event, nil if it can.
 	CheckMeter(event string) error
 	// OpenMeter counts an event from now on, in a thread and in the threads that it creates
-	// from now on.
-	OpenMeter(p omis.ProcID, tid int, event string) (Meter, error)
+	// from now on. A handler of Watch may call it.
+	OpenMeter(p omis.ProcID, tid int, event MeterEvent) (Meter, error)
+}
+
+// MeterEvent is what a Meter counts.
+type MeterEvent struct {
+	Name string
+	// Alone counts in the thread alone, not in those that it creates, and without taking turns with
+	// other events: reading fails if the processor has no counter left.
+	Alone bool
 }
 
 // Meter counts an event. It must be closed. Its methods must not be called concurrently.

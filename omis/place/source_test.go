@@ -229,6 +229,8 @@ func TestKernelCountsInRegion(t *testing.T) {
 	program := compileGains(t)
 	for clock, of := range map[string]func(gains) [2]int64{
 		"minor-faults":         func(g gains) [2]int64 { return g.faults },
+		"page-faults":          func(g gains) [2]int64 { return g.faults },
+		"perf:page-faults":     func(g gains) [2]int64 { return g.faults },
 		"voluntary-switches":   func(g gains) [2]int64 { return g.waits },
 		"involuntary-switches": func(g gains) [2]int64 { return g.displaced },
 	} {
@@ -237,7 +239,11 @@ func TestKernelCountsInRegion(t *testing.T) {
 			r.Ask(`: pa_timer_create2(%q)`, clock)
 			span(r, "gain")
 			r.Enable()
-			r.RunsIn(kernel.Name)
+			place := kernel.Name
+			if strings.HasPrefix(clock, "perf:") {
+				place = "trap"
+			}
+			r.RunsIn(place)
 			want := of(gain(t, r, "gain 3 20 0 4 6"))
 			got := exact(r, 1)
 			if got.intervals != 60 || got.sum < want[0] || got.sum > want[1] {

@@ -28,6 +28,10 @@ const (
 	ClockWritten     // bytes that the thread wrote by system calls
 	ClockDiskRead    // bytes that disks read for the thread
 	ClockDiskWritten // bytes that the thread caused to be written to disks
+	ClockFaults      // page faults of both kinds
+	ClockMigrations  // how often the thread was moved to another processor
+	// ClockMeter takes what the kernel's performance counters count in the thread. Only the monitor reads it.
+	ClockMeter
 
 	Clocks = iota // the size of an array indexed by Clock
 )
@@ -40,4 +44,4 @@ func (c Clock) IsElapsed() bool { return c <= ClockFast }
 func (c Clock) IsTime() bool { return c <= ClockCPU }
 
 // IsOfTask reports whether the clock is a number that the kernel keeps of a thread.
-func (c Clock) IsOfTask() bool { return c > ClockCell }
+func (c Clock) IsOfTask() bool { return c > ClockCell && c != ClockMeter }

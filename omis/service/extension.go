@@ -222,6 +222,9 @@ type Occurrence struct {
 	// Info returns components of proc_get_info for the process. A Local action may call it. It is nil
 	// if there is no process.
 	Info func(node.ProcFields) (node.ProcInfo, error)
+	// Meter counts an event in the thread alone from now on (node.Meters). A Local action may call it. It
+	// is nil if there is no thread.
+	Meter func(event string) (node.Meter, error)
 	// Threads returns the live threads of a process. A Local action may call it.
 	Threads func(proc omis.Token) []omis.Token
 	// Measured is what the latest action of the list has measured, Measures whether it

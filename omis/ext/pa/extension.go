@@ -1,6 +1,7 @@
 package pa
 
 import (
+	"io"
 	"slices"
 
 	"mirador/omis"
@@ -90,9 +91,12 @@ func eventServices() []service.Service {
 	}
 }
 
-func remove(c *service.Call) ([]omis.Value, error) {
+func remove(c *service.Call) (_ []omis.Value, err error) {
+	if open, ok := c.Object.(io.Closer); ok {
+		err = open.Close()
+	}
 	c.Scope.Remove(c.Token)
-	return nil, nil
+	return nil, err
 }
 
 // origin returns the process and the thread of an event; both are undefined in an

@@ -126,7 +126,7 @@ func createTimer4(c *service.Call) ([]omis.Value, error) {
 		return nil, err
 	}
 	t := newTimer()
-	t.clock = clock
+	t.setClock(clock, c.Args[0].Str)
 	if err := t.configure(c.Args[1], c.Args[2]); err != nil {
 		return nil, err
 	}

@@ -147,7 +147,7 @@ func (r *metered) begin(event string) (err error) {
 		return omis.Errorf(omis.UnsupportedService, "%s cannot count events of the processor and of the kernel", r.Machine.Name())
 	}
 	r.begun = node.MeterReading{}
-	r.open, err = meters.OpenMeter(r.ID, r.TID, event)
+	r.open, err = meters.OpenMeter(r.ID, r.TID, node.MeterEvent{Name: event})
 	return err
 }
 
@@ -196,7 +196,7 @@ func meterServices() []service.Service {
 			Doc: "make a meter and return its token. It counts an event of the processor or of the kernel, by the name that the command perf uses, such as instructions, cache-misses or cpu-migrations; events of the processor in the program alone, not in the kernel",
 		},
 		{
-			Name: "pa_meter_delete", Action: deleteMeter, Class: classMeter, Object: classMeter, Params: []service.Param{meters},
+			Name: "pa_meter_delete", Action: remove, Class: classMeter, Object: classMeter, Params: []service.Param{meters},
 			Doc: "delete meters",
 		},
 		{
@@ -223,12 +223,6 @@ func meterServices() []service.Service {
 
 func createMeter(c *service.Call) ([]omis.Value, error) {
 	return []omis.Value{omis.TokenValue(c.Scope.Add(classMeter, newMeter(c.Args[0].Str)))}, nil
-}
-
-func deleteMeter(c *service.Call) ([]omis.Value, error) {
-	err := c.Object.(*meter).Close()
-	c.Scope.Remove(c.Token)
-	return nil, err
 }
 
 func startMeter(c *service.Call) ([]omis.Value, error) {

@@ -43,7 +43,7 @@ func (c *counting) threads() ([]int, error) {
 
 func (c *counting) CheckMeter(string) error { return nil }
 
-func (c *counting) OpenMeter(_ omis.ProcID, tid int, _ string) (node.Meter, error) {
+func (c *counting) OpenMeter(_ omis.ProcID, tid int, _ node.MeterEvent) (node.Meter, error) {
 	if tid > 1 && c.opened != nil {
 		return nil, c.opened
 	}

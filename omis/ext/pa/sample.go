@@ -103,7 +103,7 @@ func sampledTimer(c *service.Call) (*timer, error) {
 		return nil, err
 	}
 	t := newTimer()
-	t.clock = clock
+	t.setClock(clock, c.Args[0].Str)
 	return t, t.sample(c.Args[1])
 }
 

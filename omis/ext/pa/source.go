@@ -181,7 +181,7 @@ func takeTimer(c *service.Call) ([]omis.Value, error) {
 	if t.group != nil {
 		return nil, t.group.take(t, c.Event)
 	}
-	v, err := t.reads(o)
+	v, err := t.at(c.Event)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package pa
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -21,9 +22,10 @@ type timer struct {
 	// goroutines holds the open intervals of goroutines, which may change their threads.
 	goroutines map[goroutine]*stack
 	clock      program.Clock
-	source     source // of program.ClockCell; nil for other clocks
-	group      *group // nil: intervals measure the thread that executes the actions
-	oneIn      int64  // see program.Op
+	source     source    // of program.ClockCell; nil for other clocks
+	metering   *metering // of program.ClockMeter; nil for other clocks
+	group      *group    // nil: intervals measure the thread that executes the actions
+	oneIn      int64     // see program.Op
 	// spread says that the timer keeps histograms.
 	spread bool
 }
@@ -100,6 +102,14 @@ func (t *timer) stop(o owner, f node.StackPlace, at int64) {
 
 var _ service.Breaker = (*timer)(nil)
 
+// Close closes the meters. They are opened again when they are needed.
+func (t *timer) Close() error {
+	if t.metering == nil {
+		return nil
+	}
+	return t.metering.Close()
+}
+
 // BreakOff implements service.Breaker.
 func (t *timer) BreakOff(proc omis.Token) {
 	t.mu.Lock()
@@ -127,7 +137,7 @@ func (t *timer) BreakOff(proc omis.Token) {
 func (t *timer) reset() error {
 	t.feeds.Lock()
 	defer t.feeds.Unlock()
-	err := t.feeds.reset()
+	err := errors.Join(t.feeds.reset(), t.Close()) // what meters show begins at 0, too
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	clear(t.byThread)
@@ -332,15 +342,19 @@ func clocks() map[string]program.Clock {
 		"queued":     program.ClockQueued,
 		"read-bytes": program.ClockRead, "write-bytes": program.ClockWritten,
 		"disk-read-bytes": program.ClockDiskRead, "disk-write-bytes": program.ClockDiskWritten, "waiting": program.ClockWaiting,
+		"page-faults": program.ClockFaults, "migrations": program.ClockMigrations,
 	}
 }
 
 // taskClocks describes the clocks that are numbers of the kernel (program.Clock.IsOfTask).
-const taskClocks = "minor-faults and major-faults (page faults without and with a wait for a disk), voluntary-switches and involuntary-switches (how often it gave up or lost its processor), queued (time for which it was ready and waited for a processor), waiting (time for which it was not ready), read-bytes and write-bytes (by system calls), disk-read-bytes and disk-write-bytes"
+const taskClocks = "minor-faults and major-faults (page faults without and with a wait for a disk), voluntary-switches and involuntary-switches (how often it gave up or lost its processor), queued (time for which it was ready and waited for a processor), waiting (time for which it was not ready), read-bytes and write-bytes (by system calls), disk-read-bytes and disk-write-bytes, page-faults (of both kinds) and migrations (how often it was moved to another processor). A clock such as " + meterPrefix + "instructions, with the name that the command perf uses, shows what the kernel's performance counters count in the thread alone: the monitor reads it while it holds the thread, and what the thread executes to be held is counted with it"
 
 // clockOf returns the clock that a parameter selects.
 func clockOf(v omis.Value) (program.Clock, error) {
 	clock, ok := clocks()[v.Str]
+	if strings.HasPrefix(v.Str, meterPrefix) {
+		return program.ClockMeter, nil
+	}
 	if !ok {
 		return 0, omis.Errorf(omis.ParameterError, "%q is not a clock; the clocks are %s", v.Str, strings.Join(slices.Sorted(maps.Keys(clocks())), ", "))
 	}
@@ -353,7 +367,7 @@ func createTimer2(c *service.Call) ([]omis.Value, error) {
 		return nil, err
 	}
 	t := newTimer()
-	t.clock = clock
+	t.setClock(clock, c.Args[0].Str)
 	return []omis.Value{omis.TokenValue(c.Scope.Add(classTimer, t))}, nil
 }
 
@@ -446,8 +460,11 @@ func (t *timer) canTime(f node.StackPlace) error {
 
 // at returns what a clock other than the elapsed time shows for the thread that is held.
 func (t *timer) at(e *service.Occurrence) (int64, error) {
-	if t.clock == program.ClockCPU {
+	switch t.clock {
+	case program.ClockCPU:
 		return cpuTime(e)
+	case program.ClockMeter:
+		return t.metering.reads(e)
 	}
 	return t.reads(owner{e.Proc, e.Thread})
 }

@@ -5,7 +5,6 @@ package perf
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -35,20 +34,20 @@ func New() *Counters {
 
 // Check returns the reason why this machine cannot count an event, nil if it can.
 func Check(name string) error {
-	fd, err := open(name, 0)
+	fd, err := open(node.MeterEvent{Name: name}, 0)
 	if err != nil {
 		return err
 	}
 	return unix.Close(fd)
 }
 
-// Open counts an event in a thread and in the threads that it creates from now on.
-func (c *Counters) Open(tid int, name string) (node.Meter, error) {
+// Open counts an event in a thread: see node.Meters.
+func (c *Counters) Open(tid int, event node.MeterEvent) (node.Meter, error) {
 	if c.open.Add(1) > c.most {
 		c.open.Add(-1)
 		return nil, omis.Errorf(omis.UnspecifiedError, "%d threads are counted by perf_event_open, which is the limit (a quarter of the descriptors that the monitor may open): count fewer threads or events, or raise the limit (ulimit -n)", c.most)
 	}
-	fd, err := open(name, tid)
+	fd, err := open(event, tid)
 	if err != nil {
 		c.open.Add(-1)
 		return nil, err
@@ -56,16 +55,19 @@ func (c *Counters) Open(tid int, name string) (node.Meter, error) {
 	return &counter{fd: fd, of: c}, nil
 }
 
-func open(name string, tid int) (int, error) {
-	e, known := events[name]
+func open(what node.MeterEvent, tid int) (int, error) {
+	e, known := events[what.Name]
 	if !known {
-		return -1, omis.Errorf(omis.ParameterError, "no event %q is known; there are %s", name, strings.Join(names(), ", "))
+		return -1, omis.Errorf(omis.ParameterError, "no event %q is known; there are %s", what.Name, strings.Join(names(), ", "))
 	}
 	attr := e.attributes()
+	if what.Alone {
+		attr.Bits = attr.Bits&^(unix.PerfBitInherit|inheritThread) | unix.PerfBitPinned
+	}
 	const anyProcessor, noGroup = -1, -1
 	fd, err := unix.PerfEventOpen(&attr, tid, anyProcessor, noGroup, unix.PERF_FLAG_FD_CLOEXEC)
 	if err != nil {
-		return -1, explain(name, tid, err)
+		return -1, explain(what.Name, tid, err)
 	}
 	return fd, nil
 }
@@ -101,7 +103,7 @@ func (c *counter) Read() (r node.MeterReading, err error) {
 		return r, os.NewSyscallError("read", err)
 	}
 	if n < len(buf) {
-		return r, fmt.Errorf("the kernel does not count any more")
+		return r, errors.New("the kernel does not count any more: more events are measured on regions than the processor has counters")
 	}
 	for i := range words {
 		words[i] = binary.NativeEndian.Uint64(buf[8*i:])

@@ -47,11 +47,12 @@ var events = map[string]event{
 // names lists the known events.
 func names() []string { return slices.Sorted(maps.Keys(events)) }
 
+const inheritThread = 1 << 35 // not by processes that the thread creates; Linux 5.13
+
 // attributes returns what to count. Events of the processor are counted only while the program
 // itself runs, as PAPI does: to count them in the kernel, an unprivileged user needs a lower
 // perf_event_paranoid. Events of the kernel happen in the kernel only.
 func (e event) attributes() unix.PerfEventAttr {
-	const inheritThread = 1 << 35 // not by processes that the thread creates; Linux 5.13
 	attr := unix.PerfEventAttr{
 		Type: e.kind, Config: e.config, Size: unix.PERF_ATTR_SIZE_VER5, Bits: unix.PerfBitInherit | inheritThread,
 		Read_format: unix.PERF_FORMAT_TOTAL_TIME_ENABLED | unix.PERF_FORMAT_TOTAL_TIME_RUNNING,

@@ -33,6 +33,12 @@ func findTaskCounts(types *btf.Spec, task *btf.Struct) (list taskCounts) {
 			list[clock] = int16(at)
 		}
 	}
+	if list[program.ClockMajorFaults] != 0 {
+		list[program.ClockFaults] = list[program.ClockMinorFaults] // both are added
+	}
+	if at, err := within(types, task, "se", "sched_entity", "nr_migrations"); err == nil {
+		list[program.ClockMigrations] = at
+	}
 	if at, err := within(types, task, "sched_info", "sched_info", "run_delay"); err == nil {
 		list[program.ClockQueued], list[program.ClockWaiting] = at, at // the waiting time is computed with it
 	}
@@ -44,6 +50,18 @@ func findTaskCounts(types *btf.Spec, task *btf.Struct) (list taskCounts) {
 		}
 	}
 	return list
+}
+
+// of stores what the kernel counts for the thread.
+func (list *taskCounts) of(clock program.Clock) asm.Instructions {
+	code := asm.Instructions{
+		asm.FnGetCurrentTaskBtf.Call(),
+		asm.LoadMem(asm.R1, asm.R0, list[clock], asm.DWord),
+	}
+	if clock == program.ClockFaults {
+		code = append(code, asm.LoadMem(asm.R2, asm.R0, list[program.ClockMajorFaults], asm.DWord), asm.Add.Reg(asm.R1, asm.R2))
+	}
+	return append(code, asm.StoreMem(asm.RFP, stackShown, asm.R1, asm.DWord))
 }
 
 // CanRead reports why a program cannot read its clocks at an event.
@@ -83,11 +101,7 @@ func (a *assembler) shows(clock program.Clock, i int, name string) asm.Instructi
 	case clock == program.ClockWaiting:
 		return append(a.Layout.cpu.waiting(name+"waiting", a.Layout.counts[clock]), asm.StoreMem(asm.RFP, stackShown, asm.R0, asm.DWord))
 	case clock.IsOfTask():
-		return asm.Instructions{
-			asm.FnGetCurrentTaskBtf.Call(),
-			asm.LoadMem(asm.R1, asm.R0, a.Layout.counts[clock], asm.DWord),
-			asm.StoreMem(asm.RFP, stackShown, asm.R1, asm.DWord),
-		}
+		return a.Layout.counts.of(clock)
 	}
 	p, none := a.Pools[a.from[i]], name+"nosource"
 	code := asm.Instructions{asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.RFP, stackShown, asm.R1, asm.DWord)}
