@@ -67,6 +67,8 @@ func (r regionRow) measured() string {
 		return "regions inside not known: " + r.Unknown
 	case r.Type == string(sir.Function):
 		return ""
+	case r.Type == string(sir.Marker) && r.Uncounted == "":
+		return "count; time to another marker or function"
 	case r.Uncounted != "":
 		return "not counted: " + r.Uncounted
 	case r.Untimed != "":

@@ -22,6 +22,7 @@ type (
 		BuildID   string        `xml:"buildId,attr"`
 		Resources []xmlResource `xml:"resource"`
 		Units     []xmlUnit     `xml:"unit"`
+		Markers   []xmlCode     `xml:"codeRegion"`
 	}
 	xmlResource struct {
 		In       string `xml:"in,attr"`
@@ -103,7 +104,7 @@ func Decode(r io.Reader) (*Structure, error) {
 	}
 	s := &Structure{Producer: read.Producer, Programs: make([]Program, len(read.Programs))}
 	for i, p := range read.Programs {
-		s.Programs[i] = Program{Path: p.Path, BuildID: p.BuildID, Resources: decodeResources(p.Resources), Regions: decodeUnits(p.Units)}
+		s.Programs[i] = Program{Path: p.Path, BuildID: p.BuildID, Resources: decodeResources(p.Resources), Regions: decodeUnits(p.Units), Markers: decodeCode(p.Markers)}
 	}
 	return s, nil
 }
@@ -142,6 +143,10 @@ func decodeCode(list []xmlCode) (regions []Region) {
 		}
 		r := Region{ID: x.ID, Name: x.ID[strings.LastIndexByte(x.ID, '/')+1:], Kind: x.Kind, Form: x.Form, File: p.File, Line: p.Line, Code: c,
 			Regions: inOrder(append(decodeUnits(x.Units), decodeCode(x.Code)...))}
+		if x.Kind == Marker {
+			_, r.Name, _ = strings.Cut(x.ID, ":")
+			r.Symbol = r.Name
+		}
 		for i, part := range x.Ranges {
 			c.Ranges = append(c.Ranges, Range{uint64(part.Low), uint64(part.High)})
 			r.Size += uint64(part.High - part.Low)

@@ -45,6 +45,7 @@ func encodeProgram(e *etree.Element, p *Program) {
 		encodeResource(e.CreateElement("resource"), &p.Resources[i])
 	}
 	encodeRegions(e, p.Regions)
+	encodeRegions(e, p.Markers)
 }
 
 func encodeResource(e *etree.Element, r *Resource) {

@@ -52,6 +52,7 @@ func (s *Structure) keep(part func([]Region) []Region) *Structure {
 	kept := &Structure{Programs: slices.Clone(s.Programs)}
 	for i := range kept.Programs {
 		kept.Programs[i].Regions = part(kept.Programs[i].Regions)
+		kept.Programs[i].Markers = part(kept.Programs[i].Markers)
 	}
 	return kept
 }

@@ -22,6 +22,7 @@ type Program struct {
 	BuildID   string     // hexadecimal, "" if the file has none
 	Resources []Resource // the source files
 	Regions   []Region   // in the order of their addresses, or of the sources
+	Markers   []Region   // in the order of their names
 }
 
 // Resource is a source file.
@@ -79,6 +80,10 @@ const (
 	Deferred   Kind = "deferred"   // a call at the end of the function
 )
 
+// Marker is an instant that the authors of a program have marked in its code, by a static probe of
+// SystemTap's form (sys/sdt.h). Its entries and its exits are all places that have the marker's name.
+const Marker Kind = "marker"
+
 // Region is a part of a program that can be measured, with the regions inside it. Its id is
 // stable: it depends only on the program's identity and the region's name, so the same build
 // has the same ids in every run, on every machine.
@@ -131,9 +136,9 @@ type Range struct{ Low, High uint64 }
 // Edge leads from an instruction to another one. From is 0 where the function is entered.
 type Edge struct{ From, To uint64 }
 
-// All returns the regions of the program, each before those inside it.
+// All returns the regions of the program, each before those inside it, and then its markers.
 func (p *Program) All() iter.Seq[*Region] {
-	return func(yield func(*Region) bool) { all(p.Regions, yield) }
+	return func(yield func(*Region) bool) { _ = all(p.Regions, yield) && all(p.Markers, yield) }
 }
 
 func all(list []Region, yield func(*Region) bool) bool {

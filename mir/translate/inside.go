@@ -80,3 +80,17 @@ func (p *Plan) sharedExits(c *mir.CodeRegion, t *Targets) *Error {
 	}
 	return Errorf(CannotBeDone, c.Pos, "other code reaches the instructions where %s ends, so its ends cannot be told apart; measure the region as a whole with COUNT or a time, or one around it", name)
 }
+
+// markerAlone refuses to measure the length of a marker, which is an instant. Nothing ends there.
+func markerAlone(p *Plan, r *region, c *mir.CodeRegion) *Error {
+	if r.copies[0].Kind != sir.Marker {
+		return nil
+	}
+	if r.entry {
+		r.exit = false
+	}
+	if p.Times() || p.TimesCPU() || p.Traced || p.Gains.any() && p.Gains.ends == bothEnds {
+		return Errorf(CannotBeDone, c.Pos, "%s is a marker, an instant without a length: name where the region ends in \"to\", such as another marker", called(r.copies))
+	}
+	return nil
+}

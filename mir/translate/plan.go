@@ -180,6 +180,8 @@ func (p *Plan) locate(c *mir.CodeRegion, t *Targets) Errors {
 		if wrong := crossing(p, end, c); wrong != nil {
 			return Errors{wrong}
 		}
+	} else if wrong := markerAlone(p, r, c); wrong != nil {
+		return Errors{wrong}
 	}
 	var errs Errors
 	for _, e := range p.entities {

@@ -59,7 +59,7 @@ func (im *Image) makeFunctions() sir.Program {
 			Kind: sir.Function, Entry: f.addr, Size: f.size,
 		})
 	}
-	return sir.Program{Path: im.path, BuildID: im.buildID, Regions: units}
+	return sir.Program{Path: im.path, BuildID: im.buildID, Regions: units, Markers: im.markers()}
 }
 
 // identities assigns a unique id to every function.
