@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"mirador/cli/gate/request"
@@ -40,65 +41,62 @@ const trials = 3
 // Slow returns the side with its units slowed down: the median duration of each limit's unit grows by
 // the fraction part.
 func (r *Runner) Slow(ctx context.Context, s Side, limits []request.Limit, part float64) (Side, error) {
-	slow := s
-	slow.injected = make([]injection, len(limits))
+	defer func() { r.sample = nil }() // programs that are slowed down make fewer calls
 	for _, a := range actions {
-		costs, medians, err := r.costs(ctx, s, limits, a)
-		if err != nil {
-			return slow, err
+		slow := s
+		for range limits {
+			slow.injected = append(slow.injected, injection{a, a.tried})
 		}
-		left := ""
-		for i, l := range limits {
-			if slow.injected[i].times > 0 {
-				continue
-			}
-			n := math.Round(part * medians[i] / costs[i])
-			switch {
-			case n >= 1 && n <= float64(a.most):
-				slow.injected[i] = injection{a, int(n)}
-			case n >= 1:
-				left = fmt.Sprintf("line %d of the gate: %s takes %.3g ms; to slow it down by %.3g %%, more than %d actions of a probe are needed: choose a function that takes less time, or a smaller --slowdown", l.Pos.Line, l.Region, medians[i], 100*part, a.most)
-			default:
-				return slow, fmt.Errorf("line %d of the gate: %s takes %.3g ms; no action of a probe is so short as %.3g %% of it: choose a function that takes longer", l.Pos.Line, l.Region, medians[i], 100*part)
+		// The second time tries nearly what is needed: many actions cost not quite as much as a few, for each.
+		for range 2 {
+			if err := r.dose(ctx, s, &slow, limits, part); err != nil {
+				return slow, err
 			}
 		}
-		if left == "" {
+		over := slices.IndexFunc(slow.injected, func(in injection) bool { return in.times >= a.most })
+		if over < 0 {
 			return slow, nil
 		}
-		if a.make == actions[len(actions)-1].make {
-			return slow, fmt.Errorf("%s", left)
+		if l := limits[over]; a.make == actions[len(actions)-1].make {
+			return slow, fmt.Errorf("line %d of the gate: to slow %s down by %.3g %%, more than %d actions of a probe are needed: choose a function that takes less time, or a smaller --slowdown", l.Pos.Line, l.Region, 100*part, a.most)
 		}
 	}
-	return slow, nil
+	return s, nil
 }
 
-// costs measures what an action costs in each unit, and the median durations without it.
-func (r *Runner) costs(ctx context.Context, s Side, limits []request.Limit, a action) (costs, medians []float64, err error) {
-	with := s
-	for range limits {
-		with.injected = append(with.injected, injection{a, a.tried})
-	}
-	all, base := make([][]float64, len(limits)), make([][]float64, len(limits))
+// dose measures by how much the actions slow each unit down, and changes their numbers to what is needed.
+func (r *Runner) dose(ctx context.Context, s Side, slow *Side, limits []request.Limit, part float64) error {
+	r.sample = nil
+	all := make([][]float64, len(limits))
 	for n := range trials {
 		r.Note("measuring what an action costs, %d of %d", n+1, trials)
-		pairs, err := r.Start(ctx, s, with, limits)
+		pairs, err := r.Start(ctx, s, *slow, limits)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
 		for i, p := range pairs {
-			if cost := (p.Head - p.Base) / float64(a.tried); !math.IsNaN(cost) { // each had blocks with enough calls
-				all[i], base[i] = append(all[i], cost), append(base[i], p.Base)
+			if !math.IsNaN(p.Ratio) { // each had blocks with enough calls
+				all[i] = append(all[i], math.Expm1(p.Ratio))
 			}
 		}
 	}
 	for i, l := range limits {
 		if len(all[i]) == 0 {
-			return nil, nil, fmt.Errorf("line %d of the gate: no block of any start had enough calls of %s: try a longer --block, or a machine that does less beside", l.Pos.Line, l.Region)
+			return fmt.Errorf("line %d of the gate: no block of any start had enough calls of %s: try a longer --block, or a machine that does less beside", l.Pos.Line, l.Region)
 		}
-		costs, medians = append(costs, verdict.Median(all[i])), append(medians, verdict.Median(base[i]))
+		in := &slow.injected[i]
+		each := max(verdict.Median(all[i]), leastSeen) / float64(in.times)
+		n := math.Round(part / each)
+		if n < 1 {
+			return fmt.Errorf("line %d of the gate: no action of a probe is so short as %.3g %% of %s: choose a function that takes longer", l.Pos.Line, 100*part, l.Region)
+		}
+		in.times = int(min(n, float64(in.action.most)))
 	}
-	return costs, medians, nil
+	return nil
 }
+
+// leastSeen is the least change that is taken for the effect of actions.
+const leastSeen = 0.001
 
 // inject returns the actions that slow a unit down, "" if it is not slowed.
 func (r *Runner) inject(ctx context.Context, p *player, limit int) (string, error) {
