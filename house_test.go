@@ -78,7 +78,7 @@ var directions = []direction{
 	{"cli/gate/history", []string{"cli/gate/recorded", "cli/gate/request", "cli/gate/verdict"}, "a history keeps values in files, whoever measured them"},
 	{"cli/gate/recorded", []string{"cli/gate/request", "mir"}, "files are read and written without a gateway, whoever judges their values"},
 	{"cli/gate/report", []string{"cli/gate/verdict"}, "reports print verdicts, whoever measured them"},
-	{"cli/gate/measure", []string{"cli/gate/request", "cli/gate/verdict", "mir", "mir/client", "omis", "omis/host/proc", "sir"},
+	{"cli/gate/measure", []string{"cli/gate/request", "cli/gate/verdict", "mir", "mir/client", "omis", "omis/host/proc", "omis/syntax", "sir"},
 		"a gate measures by requests to a gateway, as any program of a user can"},
 	{"cli/gate", []string{"cli/gate/..."}, "it joins the measurement and the verdicts of a gate; it knows no gateway"},
 	{"cli/session", []string{"http", "mir/client", "omis", "omis/service", "omis/syntax"}, "a session is a client: it reaches the monitor by a gateway only"},

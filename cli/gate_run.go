@@ -100,8 +100,8 @@ func (o *gateOptions) define(cmd *cobra.Command) {
 	flags.StringVarP(&o.file, "file", "f", "gate.xml", "the gate file")
 	flags.StringVar(&o.base, "base", "", "the program to compare it with")
 	o.defineRun(cmd)
-	flags.IntVar(&o.Rounds, "rounds", 10, "how often the programs run by turns in each start, for max-change")
-	flags.DurationVar(&o.Block, "block", 100*time.Millisecond, "for how long each runs then; longer if it makes few calls")
+	flags.IntVar(&o.Rounds, "rounds", 5, "how many blocks each program runs for in each start, for max-change")
+	flags.DurationVar(&o.Block, "block", 100*time.Millisecond, "the length of a block, in which the programs run by ten turns each; longer if they make few calls")
 	flags.BoolVar(&o.layoutFails, "layout-fails", false, "fail also if the code is the same and has only moved to other addresses")
 	o.formats.define(cmd)
 }

@@ -17,6 +17,7 @@ import (
 // was slow. A difference of two is what happened in between. Migrations are not among them, because the
 // program is bound to one processor.
 type conditions struct {
+	ran         time.Duration // on the processor
 	wait        time.Duration // in the run queue of the processor
 	involuntary int           // switches to another thread
 	steal       time.Duration // by the hypervisor, of all processors; many do not report it
@@ -33,7 +34,8 @@ func (p *player) conditions() (c conditions) {
 	for _, dir := range dirs {
 		// A thread that has ended has no more files.
 		if text, err := os.ReadFile(filepath.Join(dir, "schedstat")); err == nil {
-			c.wait += time.Duration(number(strings.Fields(string(text)), 1))
+			fields := strings.Fields(string(text))
+			c.ran, c.wait = c.ran+time.Duration(number(fields, 0)), c.wait+time.Duration(number(fields, 1))
 		}
 		if text, err := os.ReadFile(filepath.Join(dir, "status")); err == nil {
 			c.involuntary += number(fieldsOf(string(text), "nonvoluntary_ctxt_switches:"), 1)
@@ -72,7 +74,7 @@ func number(fields []string, i int) int {
 }
 
 func (c conditions) since(before conditions) conditions {
-	return conditions{c.wait - before.wait, c.involuntary - before.involuntary, c.steal - before.steal, c.throttled - before.throttled}
+	return conditions{c.ran - before.ran, c.wait - before.wait, c.involuntary - before.involuntary, c.steal - before.steal, c.throttled - before.throttled}
 }
 
 // mostWait is the part of a block that its program may have waited for the processor. The rule is

@@ -19,6 +19,7 @@ import (
 	"mirador/mir/client"
 	"mirador/omis"
 	"mirador/omis/host/proc"
+	"mirador/omis/syntax"
 )
 
 // player is a program that is compared with another one: it runs by turns, and is stopped otherwise.
@@ -62,9 +63,10 @@ func (p *player) early() error {
 
 func (r *Runner) settle(ctx context.Context, p *player, limits []request.Limit) (err error) {
 	// Threads inherit the processor of the first thread, which is the only one yet.
-	if err := unix.SchedSetaffinity(p.pid, r.processor()); err != nil {
+	if err := unix.SchedSetaffinity(p.pid, &r.processor); err != nil {
 		return err
 	}
+	r.favour(p.pid)
 	if _, err := r.Client.Continue(ctx, p.app); err != nil {
 		return err
 	}
@@ -85,21 +87,6 @@ func (r *Runner) settle(ctx context.Context, p *player, limits []request.Limit) 
 		}
 	}
 	return p.stop(ctx)
-}
-
-// processor returns the last processor that this process may use.
-func (r *Runner) processor() *unix.CPUSet {
-	var all, last unix.CPUSet
-	if unix.SchedGetaffinity(0, &all) != nil {
-		return &all
-	}
-	for i := range 8 * int(len(all)) * 8 {
-		if all.IsSet(i) {
-			last.Zero()
-			last.Set(i)
-		}
-	}
-	return &last
 }
 
 // trace times one in r.sample[i] calls of the unit of limit i, and records their durations in a trace.
@@ -124,6 +111,11 @@ func (r *Runner) trace(ctx context.Context, p *player, l request.Limit, i int) e
 		return err
 	}
 	timer, trace := tokenOf(made, 2), tokenOf(made, 3)
+	if r.clock.IsZero() {
+		if err := r.synchronise(ctx, p, trace); err != nil {
+			return err
+		}
+	}
 	more, err := r.inject(ctx, p, i)
 	if err != nil {
 		return err
@@ -162,7 +154,7 @@ func tokenOf(reply omis.Reply, action int) omis.Token {
 func (r *Runner) omis(ctx context.Context, p *player, text string) (omis.Reply, error) {
 	const withoutReplies = "&flags=2" // of the executions of conditional requests
 	answer, err := r.Client.Do(ctx, client.Request{
-		Method: http.MethodPost, Path: "/omis?tool=" + url.QueryEscape(p.tool) + withoutReplies, Type: "text/plain", Accept: "application/xml", Body: []byte(text),
+		Method: http.MethodPost, Path: "/omis?tool=" + url.QueryEscape(p.tool) + withoutReplies, Type: "text/plain", Accept: "text/plain", Body: []byte(text),
 	})
 	if err == nil {
 		err = answer.Err()
@@ -170,7 +162,7 @@ func (r *Runner) omis(ctx context.Context, p *player, text string) (omis.Reply, 
 	if err != nil {
 		return nil, err
 	}
-	reply, err := client.ParseReply(answer.Body)
+	reply, err := syntax.ParseReply(string(answer.Body))
 	for _, results := range reply {
 		for _, one := range results {
 			if err == nil && one.Msg != "" && one.Status != omis.OK && one.Status != omis.CSRDefined {

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"mirador/mir/client"
 )
 
@@ -33,8 +35,8 @@ type Options struct {
 	Load, Ready string        // shell commands for servers: what loads one, and what succeeds when it answers
 	For         time.Duration // how long to measure programs that do not end; 0: until the end
 	Runs        int           // how often to measure what varies
-	Rounds      int           // ABBA rounds of each start
-	Block       time.Duration // how long each program runs in one turn
+	Rounds      int           // of blocks, in each start
+	Block       time.Duration // how long each program runs in a round, by turns
 	Follow      bool          // include the processes that the programs fork
 	Programs    []string      // names of the programs' files, which are equivalent in the ids of units
 }
@@ -54,6 +56,9 @@ type Runner struct {
 	biases  map[string]int64 // nanoseconds that are subtracted from the times of a unit
 	sample  []int            // by relative limit: N if one call in N is timed
 	started int              // number of programs, for their names
+	clock   time.Time        // when the clock of the gateway was 0
+
+	processor unix.CPUSet // on which the programs of a start run by turns
 }
 
 // Place is where a unit begins in the source.
