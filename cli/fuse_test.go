@@ -27,7 +27,7 @@ const (
 	fuseBatchForget = 42
 )
 
-// fuse is a file system with one file, whose server can stop to answer.
+// fuse is a file system with one file. Its server can stop answering.
 type fuse struct {
 	fd      int
 	content []byte

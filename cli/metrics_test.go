@@ -238,8 +238,8 @@ func TestLocks(t *testing.T) {
 	}
 }
 
-// startStrace traces some system calls of a process with all its threads. The function ends that, and
-// returns what strace wrote.
+// startStrace traces some system calls of a process with all its threads. The returned function ends the
+// tracing, and returns what strace wrote.
 func startStrace(t *testing.T, pid int, calls string) func() string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
@@ -271,7 +271,7 @@ func (a *activity) control(t *testing.T, action string) {
 	a.mir(t, "activity", `<ctrlreq action="`+action+`"><probe id="probe-1"/></ctrlreq>`)
 }
 
-// startPerf counts events of a process by perf stat. The function ends that, and returns the counts.
+// startPerf counts events of a process by perf stat. The returned function ends perf, and returns the counts.
 func startPerf(t *testing.T, pid int, events string) func() []float64 {
 	t.Helper()
 	dir := t.TempDir()

@@ -29,7 +29,7 @@ type kind struct {
 	// round. file is a part of the path of the file that contains them.
 	file    string
 	counted []string
-	// kept is the function whose calls a probe counts that outlives the gateway.
+	// kept is the function whose calls are counted by a probe that outlives the gateway.
 	kept string
 	// timed are functions that can be timed: control leaves them only by their returns, or by
 	// nothing else that the program counts.

@@ -11,7 +11,7 @@ import (
 // replyDelay is the longest time that replies of a request with omis.BufferReplies wait.
 const replyDelay = 20 * time.Millisecond
 
-// sink is where the replies of one request go.
+// sink receives the replies of one request.
 type sink struct {
 	callback func(omis.Reply)
 	flags    omis.Flags

@@ -131,8 +131,9 @@ func (r *registry) which(picked func(*process) bool) []*process {
 // thread returns the object of a thread, and makes it if necessary.
 func (r *registry) thread(p *process, tid int) *thread { return r.threadOfLife(p, tid, 0) }
 
-// threadOfLife returns the object of a thread, and makes it if necessary. The thread that had the number in
-// another life has ended, unless life is 0. Each hit calls it.
+// threadOfLife returns the object of a thread, and makes it if necessary. If the registry has a thread with
+// this number and another life, that thread has ended and is dropped; 0 means that the life is unknown.
+// threadOfLife is called for each hit.
 func (r *registry) threadOfLife(p *process, tid int, life uint64) *thread {
 	r.mu.RLock()
 	t := p.threads[tid]

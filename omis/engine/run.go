@@ -11,7 +11,9 @@ import (
 	"mirador/omis/service"
 )
 
-// maxNesting is how deep user events may be nested that are raised in the action lists of user events.
+// maxNesting limits how deep executions may be nested: an action list may raise a user event, stop a process
+// for whose stop another list waits, or call an extension that makes a request; each of these executes within
+// the list, and may do so, too.
 const maxNesting = 16
 
 // step is an action of a request, looked up in the table.
@@ -43,8 +45,8 @@ type action struct {
 	// spread reports that nodes may work on their objects concurrently: the service changes neither scopes
 	// nor requests.
 	spread bool
-	// free reports that the service touches no node at all, wide that it touches more than the nodes of its
-	// objects.
+	// free reports that the service touches no node at all; wide reports that it touches more than the
+	// nodes of its objects.
 	free, wide bool
 	// leads reports that other lists may be executed before the service is done: those that wait for its
 	// effects, or requests of an extension. These may touch any node, so all nodes are locked.

@@ -249,9 +249,9 @@ func (p patched) tidOf(m uint64, where landing.Scheduler) int {
 	return int(tid)
 }
 
-// copyStack copies at most that many bytes of a goroutine's stack, beginning at its stack
-// pointer, and returns their number. It copies nothing if the stack pointer is outside the
-// stack.
+// copyStack copies a goroutine's stack, beginning at its stack pointer, but no more than the
+// given number of bytes (most). It returns the number of bytes copied, 0 if the stack pointer
+// is outside the stack.
 func (p patched) copyStack(g *goroutine, addr, most uint64) uint64 {
 	begin, end, err := p.stackOf(addr)
 	sp := g.regs.Rsp

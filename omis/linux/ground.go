@@ -127,7 +127,7 @@ func (gs *grounds) of(p omis.ProcID) *ground {
 	return g
 }
 
-// forget is called when a process's program has ended.
+// forget removes the ground of a process whose program has ended.
 func (gs *grounds) forget(p omis.ProcID) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()

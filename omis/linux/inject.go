@@ -33,8 +33,8 @@ type injection struct {
 	outer     *injection // an abandoned call that the thread makes after this one
 }
 
-// injector makes threads of the process execute system calls for the monitor; the state of that is
-// in each thread (thread.injection). It belongs to the owner's goroutine.
+// injector makes threads of the process execute system calls for the monitor. thread.injection is
+// the state of a thread's call. The injector belongs to the owner's goroutine.
 type injector struct{ o *owner }
 
 // callPatience bounds the time of an injected call, without the time for which the thread
@@ -255,7 +255,7 @@ func (in *injection) advance(o *owner, t *thread, s ptrace.Status) {
 		_ = ptrace.Interrupt(t.tid)
 	case s.Signal() == int(unix.SIGTRAP) && o.events.reached(t):
 		// A breakpoint in a signal handler of the program. If a list holds the thread there,
-		// it does not make the call for an unknown time.
+		// nobody knows when the thread will make the call, so the injection fails.
 		if t.holds > 0 {
 			in.failed = true
 			return

@@ -166,7 +166,7 @@ func (d *lending) clear() {
 		return
 	}
 	for _, b := range d.o.space.breakpoints {
-		// What cannot be written has ended; CRIU will say so.
+		// Writing fails only if the process has ended, and CRIU will report that.
 		_ = d.o.space.write(b.addr, []byte{b.original})
 		_ = d.o.node.warden.Clear(d.o.proc.PID, b.addr)
 		_ = d.o.space.enroll(b, false)

@@ -165,8 +165,9 @@ func (tr *tracer) interrupt(t *thread) {
 	t.asked = ptrace.Interrupt(t.tid) == nil
 }
 
-// resumeAll continues the threads that nothing keeps any more, except new processes, which are
-// released elsewhere: one that ran before it is clean would run into a breakpoint.
+// resumeAll continues the threads that nothing keeps any more, except new processes. These are
+// released elsewhere: before the breakpoints are removed from its memory, a new process must
+// not run, because it could reach one of them.
 func (tr *tracer) resumeAll() {
 	tr.precedence.Begin()
 	defer tr.precedence.End()

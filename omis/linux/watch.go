@@ -106,8 +106,8 @@ func (e *events) watchAddr(w *watch) error {
 	return nil
 }
 
-// changeGait is called when watches for an event were added or removed, because some events
-// change how threads run.
+// changeGait adapts how threads run (for example in steps) after a watch for an event was
+// added (by is 1) or removed (-1).
 func (e *events) changeGait(kind node.EventKind, by int) {
 	if kind == node.EventProcTerminated {
 		e.o.ending.watchesChanged()

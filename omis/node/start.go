@@ -2,8 +2,8 @@ package node
 
 import "mirador/omis"
 
-// StartFinder finds where a process that was launched has its libraries mapped, and none of
-// their code has run.
+// StartFinder finds the place at which a launched process has mapped its libraries, but has not
+// yet run any of their code.
 type StartFinder interface {
 	// Start describes a launched process that has not been continued, or is at Start.At.
 	Start(p omis.ProcID) (Start, error)

@@ -32,7 +32,8 @@ type Costs interface {
 	// Calibrate measures a placement, unless an earlier call did or tried to. It takes
 	// some tenths of a second; when it returns, Cost has the result.
 	Calibrate(placement string)
-	// Want has a placement measured, too. It may return earlier: an answer must not wait
-	// for a measurement that is under way. Until then Cost has no result.
+	// Want asks for the measurement of a placement, too, but may return before its end: an
+	// answer must not wait for a measurement that is under way. Until the end, Cost has no
+	// result.
 	Want(placement string)
 }

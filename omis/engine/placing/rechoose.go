@@ -117,8 +117,8 @@ func (c *Request) victims() (list []*Subscription) {
 // end meanwhile.
 const rechoosesAfter = 200 * time.Millisecond
 
-// freed chooses again, later, the placements of subscriptions that a request was in the way of. The request is not
-// executed in the process any more.
+// freed is called when a request is not executed in a process any more. It chooses again, later, the
+// placements of the subscriptions that the request was in the way of.
 func (x *Placing) freed(p *Process, c *Request) {
 	x.relieve(p.victims[c])
 	delete(p.victims, c)

@@ -26,7 +26,7 @@ func (n *Machine) Calibrate(placement string) {
 	}
 }
 
-// want has a placement measured. It does not wait if another goroutine measures all placements.
+// want asks for the measurement of a placement. It does not wait if another goroutine measures all placements.
 func (n *Machine) want(placement string) {
 	if c := n.Can.Costs; c != nil {
 		c.Want(placement)

@@ -232,7 +232,7 @@ type Stats struct {
 	Full    uint64 // had to wait for a slot
 	Unheld  uint64 // continued because there was no monitor, or it died
 	Forsook uint64 // continued because the monitor showed no heartbeat
-	Deep    uint64 // continued because their threads, with interrupted holds, and others had all slots
+	Deep    uint64 // in signal handlers that interrupted holds; continued because all slots were taken
 }
 
 // Stats returns the counts of hits since the board was made.

@@ -94,7 +94,7 @@ func (h Home) Image() []byte {
 	return image
 }
 
-// Bounds encodes the begin and end of an arena.
+// Bounds encodes the addresses at which an arena begins and ends.
 func Bounds(arena uint64) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, arena)
 	return binary.LittleEndian.AppendUint64(b, arena+ArenaSize)

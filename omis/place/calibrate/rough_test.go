@@ -14,7 +14,8 @@ import (
 	"mirador/omis/program"
 )
 
-// noisy is a dummy whose calls take a time, and each call of a busy machine longer.
+// noisy is a dummy whose calls take a constant time; on a busy machine, each call takes longer
+// than the one before.
 type noisy struct {
 	busy  bool
 	calls int

@@ -44,6 +44,6 @@
 //
 // Only cli, bench, torture/sweep and tests import this package, to pass a Placer to the engine together with
 // the node. A Placer and its stores may be used from any goroutine. One goroutine of the Placer looks after
-// slots. Each process has a lock for everything that belongs to it; who holds it may call the patcher, which
-// never calls back.
+// slots. Each process has a lock for everything that belongs to it. A goroutine that holds the lock may call
+// the patcher, which never calls back.
 package inline

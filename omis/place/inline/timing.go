@@ -31,7 +31,7 @@ type timing struct {
 	block uint64 // address in the process of the header's copy of the page
 }
 
-// What the header has of the page, from headerClock on. The monitor first writes a version that no page
+// The header's copy of the page, from headerClock on. The monitor first writes a version that no page
 // has, and writes the right version last. The code reads the version before the factor, and the key last.
 // If it reads the key of the row's line, the factor is the one of that line.
 const (
@@ -43,7 +43,7 @@ const (
 	noVersion = 1 << 32
 )
 
-// writeLine updates what the header has of the page. The caller holds the lock of the process.
+// writeLine updates the header's copy of the page. The caller holds the lock of the process.
 func (m *memory) writeLine(l clock.Line) {
 	version := m.word(headerClock + lineVersion)
 	if version.Load() == uint64(l.Version) {

@@ -14,13 +14,13 @@ import (
 	"mirador/omis/program"
 )
 
-// marks of a function's begin and end, which alternate in each thread.
+// The marks of the records for a function's beginning and end. They alternate in each thread.
 const (
 	begun = 1
 	ended = -2
 )
 
-// traced has function 1 of a host append records at its begin and end.
+// traced makes function 1 of a host append a record when it begins and when it ends.
 func traced(t *testing.T, h *host, p *inline.Placer, room int64) program.Trail {
 	t.Helper()
 	s := newStore(t, p, h.ID, program.StoreTraces)

@@ -1,5 +1,5 @@
 // Goroutines calls functions that block, whose stacks move, that recur, and that are left
-// without a return. A line "sleep N", "grow N", "deep N" or "leave N" has it call sleeps,
+// without a return. After a line "sleep N", "grow N", "deep N" or "leave N", it calls sleeps,
 // grows, dives or leaves N times; it answers "CALLS RETURNS INSIDE OUTSIDE": how often the
 // function began and returned, and for how long all calls took that returned, in
 // nanoseconds, as seen from within and from the caller.
