@@ -55,6 +55,7 @@ var directions = []direction{
 	{"sir/fetch", nil, "files are fetched from servers, whatever they contain"},
 	{"sir/flow", nil, "a graph has loops and dominators, whatever it was made from"},
 	{"sir/source/outline", []string{"sir"}, "it makes the structure of what readers of languages find, whatever the language"},
+	{"sir/source/grammar", []string{"sir", "sir/source/outline"}, "it makes regions of the syntax of C, C++ and Java; what else parses is no concern of it"},
 	{"sir/source/...", []string{"sir", "sir/source/..."}, "sources are read without programs and without processes"},
 	{"sir/...", []string{"sir", "sir/flow", "sir/safedwarf"}, "whatever makes a structure (from binaries, from sources) needs nothing but the structure, and the loops of graphs"},
 	{"schemas", nil, "schemas are files"},

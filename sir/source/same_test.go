@@ -92,6 +92,35 @@ func TestIDsOfGo(t *testing.T) {
 	same(t, p, program)
 }
 
+func TestIDsOfC(t *testing.T) {
+	mmul, _ := filepath.Glob("../../examples/targets/mmul/*.[ch]")
+	for name, files := range map[string][]string{
+		"mmul": mmul, "loops": {"../binary/testdata/loops.c"}, "shapes": {"../binary/testdata/shapes.c"}, "turns": {"testdata/turns.c", "testdata/turns.h"},
+	} {
+		path := filepath.Join(t.TempDir(), name)
+		args := []string{"-O0", "-g", "-w", "-pthread", "-o", path}
+		var resources []Resource
+		for _, f := range files {
+			resources = append(resources, resource(t, f))
+			if filepath.Ext(f) == ".c" {
+				args = append(args, f)
+			}
+		}
+		if name == "mmul" { // its other parts are not in C
+			args = append(args, "-shared", "-fPIC", "-Wl,-Bsymbolic")
+		}
+		output(t, "gcc", append(args, "-lm")...)
+		p := read(t, name, resources...)
+		sound(t, &p, resources)
+		program := compiled(t, path, name+":")
+		program.Regions = slices.DeleteFunc(program.Regions, func(r sir.Region) bool {
+			return r.File == "" || r.Symbol == "switch_table_behind" || r.Symbol == "jumps" // in assembler; a loop that a goto makes
+		})
+		p.Regions = slices.DeleteFunc(p.Regions, func(r sir.Region) bool { return r.Symbol == "jumps" })
+		same(t, p, program)
+	}
+}
+
 func TestIDsOfFortran(t *testing.T) {
 	for _, c := range []struct {
 		program, main string

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +22,19 @@ var beginnings = map[string]map[sir.Kind]*regexp.Regexp{
 		sir.Function: regexp.MustCompile(`^func\b`), sir.Method: regexp.MustCompile(`^func\b`), sir.Lambda: regexp.MustCompile(`^func\b`),
 		sir.Call: regexp.MustCompile(`(?s)^[\pL_(\[*&"].*\)$`), sir.Throw: regexp.MustCompile(`^panic\b`), sir.Allocation: regexp.MustCompile(`^(make|new|append)\b`),
 	},
+	"c": {
+		sir.Loop: regexp.MustCompile(`^(for|while|do|[\w]+ *\()`), sir.If: regexp.MustCompile(`^if\b`), sir.Switch: regexp.MustCompile(`^switch\b`),
+		sir.Branch: regexp.MustCompile(`^\S`), sir.Return: regexp.MustCompile(`^(co_)?return\b`), sir.Call: regexp.MustCompile(`(?s)^.*\)$`),
+		sir.OpenMP: regexp.MustCompile(`^# *pragma`), sir.Function: regexp.MustCompile(`^[\pL_\[(*~:]`), sir.Class: regexp.MustCompile(`^(class|struct|union)\b`),
+		sir.Throw: regexp.MustCompile(`^throw\b`), sir.Try: regexp.MustCompile(`^try\b`), sir.Catch: regexp.MustCompile(`^catch\b`), sir.Module: regexp.MustCompile(`^(inline +)?namespace\b`),
+		sir.Lambda: regexp.MustCompile(`^\[`), sir.Allocation: regexp.MustCompile(`^(::)? *(new|delete)\b`),
+	},
+	"java": {
+		sir.Loop: regexp.MustCompile(`^(for|while|do)\b`), sir.If: regexp.MustCompile(`^if\b`), sir.Switch: regexp.MustCompile(`^switch\b`), sir.Branch: regexp.MustCompile(`^\S`),
+		sir.Return: regexp.MustCompile(`^return\b`), sir.Throw: regexp.MustCompile(`^throw\b`), sir.Try: regexp.MustCompile(`^try\b`), sir.Catch: regexp.MustCompile(`^catch\b`),
+		sir.Finally: regexp.MustCompile(`^finally\b`), sir.Lock: regexp.MustCompile(`^synchronized\b`), sir.Call: regexp.MustCompile(`(?s)^.*\);?$`), sir.Method: regexp.MustCompile(`^[\pL_@<{]`),
+		sir.Class: regexp.MustCompile(`^[\pL_@{]`), sir.Allocation: regexp.MustCompile(`new\b`),
+	},
 	"fortran": {
 		sir.Loop: regexp.MustCompile(`(?i)^(d *o|\w+ *: *do|\()`), sir.If: regexp.MustCompile(`(?i)^(i *f|\w+ *: *if)`), sir.Switch: regexp.MustCompile(`(?i)^(select|\w+ *: *select)`),
 		sir.Branch: regexp.MustCompile(`^\S`), sir.Return: regexp.MustCompile(`(?i)^return`), sir.Stop: regexp.MustCompile(`(?i)^(error *)?stop`),
@@ -34,31 +48,43 @@ var beginnings = map[string]map[sir.Kind]*regexp.Regexp{
 // checker checks properties of the regions of sources.
 type checker struct {
 	testing.TB
-	texts map[string][]byte
-	lines map[string][]int
-	ids   map[string]bool
-	count map[sir.Kind]int
+	form     bool // texts are checked too
+	complete bool // all was understood
+	texts    map[string][]byte
+	lines    map[string][]int
+	ids      map[string]bool
+	count    map[sir.Kind]int
 }
 
 // sound checks that the regions of a program are inside those around them, do not overlap, have ids
 // of their own, and begin at their positions. It returns how many of each kind there are.
 func sound(t testing.TB, p *sir.Program, resources []Resource) map[sir.Kind]int {
-	c := &checker{TB: t, texts: map[string][]byte{}, lines: map[string][]int{}, ids: map[string]bool{}, count: map[sir.Kind]int{}}
+	c := newChecker(t, resources)
+	c.complete = !slices.ContainsFunc(p.Resources, func(r sir.Resource) bool { return len(r.Gaps) > 0 })
+	c.program(p)
+	return c.count
+}
+
+func newChecker(t testing.TB, resources []Resource) *checker {
+	c := &checker{TB: t, form: true, texts: map[string][]byte{}, lines: map[string][]int{}, ids: map[string]bool{}, count: map[sir.Kind]int{}}
 	for _, r := range resources {
 		c.texts[r.Path] = r.Text
 		c.lines[r.Path] = append([]int{0}, starts(r.Text)...)
 	}
+	return c
+}
+
+func (c *checker) program(p *sir.Program) {
 	last := map[string]int{}
 	for i := range p.Regions {
 		r := &p.Regions[i]
 		from, to := c.extent(r)
 		if from < last[r.File] {
-			t.Errorf("%s at %s:%d overlaps the region before it", r.ID, r.File, r.Line)
+			c.Errorf("%s at %s:%d overlaps the region before it", r.ID, r.File, r.Line)
 		}
 		last[r.File] = to
 		c.region(r)
 	}
-	return c.count
 }
 
 func starts(text []byte) (at []int) {
@@ -93,7 +119,8 @@ func (c *checker) region(r *sir.Region) {
 	c.ids[r.ID] = true
 	from, to := c.extent(r)
 	text := c.texts[r.File][from:to]
-	if want := beginnings[Language(r.File)][r.Kind]; len(text) == 0 || len(bytes.TrimSpace(text[:1])) == 0 || want != nil && !want.Match(text) {
+	language := strings.TrimSuffix(Language(r.File), "++")
+	if want := beginnings[language][r.Kind]; c.form && len(bytes.TrimSpace(text[:1])) == 0 || want != nil && !want.Match(text) && (c.complete || r.Kind != sir.Call) && c.form {
 		c.Errorf("%s at %s:%d begins with %.40q", r.ID, r.File, r.Line, text)
 	}
 	if r.Code == nil != outline.IsUnit(r.Kind) {
@@ -143,7 +170,7 @@ func TestStandardLibrary(t *testing.T) {
 		files, _ := filepath.Glob(filepath.Join(dir, "*.go"))
 		var resources []Resource
 		for i, f := range files {
-			if i%3 == 0 {
+			if i%6 == 0 {
 				resources = append(resources, resource(t, f))
 			}
 		}
@@ -161,7 +188,7 @@ func TestStandardLibrary(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || total[sir.Loop] < 2000 || total[sir.Lambda] < 500 || total[sir.Method] < 3000 {
+	if err != nil || total[sir.Loop] < 1000 || total[sir.Lambda] < 250 || total[sir.Method] < 1500 {
 		t.Errorf("there are %v, %v", total, err)
 	}
 }

@@ -11,11 +11,13 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"regexp"
 	"strings"
 
 	"mirador/sir"
 	"mirador/sir/source/fortran"
 	"mirador/sir/source/golang"
+	"mirador/sir/source/grammar"
 	"mirador/sir/source/outline"
 )
 
@@ -37,7 +39,8 @@ const (
 
 // languages by the endings of files.
 var languages = map[string]string{
-	".go": "go", ".f": "fortran", ".for": "fortran", ".ftn": "fortran", ".f77": "fortran", ".fpp": "fortran",
+	".c": "c", ".h": "c", ".C": "c++", ".cc": "c++", ".cpp": "c++", ".cxx": "c++", ".c++": "c++", ".hh": "c++", ".hpp": "c++", ".hxx": "c++", ".ipp": "c++", ".tcc": "c++",
+	".java": "java", ".go": "go", ".f": "fortran", ".for": "fortran", ".ftn": "fortran", ".f77": "fortran", ".fpp": "fortran",
 	".f90": "fortran", ".f95": "fortran", ".f03": "fortran", ".f08": "fortran", ".f18": "fortran",
 }
 
@@ -47,6 +50,18 @@ func Language(name string) string {
 		return l
 	}
 	return languages[strings.ToLower(path.Ext(name))]
+}
+
+// isCPP matches what only C++ has.
+var isCPP = regexp.MustCompile(`(?m)^[ \t]*(class[ \t]+\w|namespace\b|template[ \t]*<|using[ \t]+\w|public:|private:)|\w::~?\w`)
+
+// languageOf returns the language of a source. Headers of C++ may have the ending of those of C.
+func languageOf(r *Resource) string {
+	l := Language(r.Path)
+	if path.Ext(r.Path) == ".h" && isCPP.Match(r.Text[:min(len(r.Text), MostBytes)]) {
+		l = "c++"
+	}
+	return l
 }
 
 // ProgramOf returns the name of the program that a source file is compiled to, if nothing else tells
@@ -72,7 +87,7 @@ func Read(ctx context.Context, program string, resources []Resource) (sir.Progra
 	files, total := make([]*outline.File, len(resources)), 0
 	for i, r := range resources {
 		total += len(r.Text)
-		language := Language(r.Path)
+		language := languageOf(&r)
 		switch {
 		case len(resources) > MostFiles:
 			return sir.Program{}, &Error{r.In, fmt.Sprintf("a request has at most %d sources", MostFiles)}
@@ -94,6 +109,7 @@ func Read(ctx context.Context, program string, resources []Resource) (sir.Progra
 // outlines finds the regions of all files. What files share is collected first.
 func outlines(ctx context.Context, files []*outline.File, resources []Resource) error {
 	var procedures fortran.Facts
+	var shared grammar.Facts
 	packages := map[string]*golang.Facts{}
 	parsed := make([]*golang.Parsed, len(files))
 	paths := make([]string, len(files))
@@ -101,6 +117,8 @@ func outlines(ctx context.Context, files []*outline.File, resources []Resource) 
 		switch f.Language {
 		case "fortran":
 			procedures.Declare(f)
+		case "c", "c++", "java":
+			shared.Declare(f)
 		case "go":
 			p := golang.Parse(f)
 			parsed[i], paths[i] = p, importPath(p.Package(), resources[i].Import)
@@ -117,6 +135,10 @@ func outlines(ctx context.Context, files []*outline.File, resources []Resource) 
 		switch f.Language {
 		case "fortran":
 			fortran.Parse(f, &procedures)
+		case "c", "c++", "java":
+			if err := grammar.Parse(ctx, f, &shared); err != nil {
+				return err
+			}
 		case "go":
 			parsed[i].Outline(paths[i], packages[paths[i]])
 		}

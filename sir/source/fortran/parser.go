@@ -226,7 +226,9 @@ func (p *parser) ends(s *statement) bool {
 		return false
 	}
 	if p.deep > 0 {
-		p.deep--
+		if p.deep--; p.deep == 0 {
+			p.file.Miss(s.start, s.end, fmt.Sprintf("constructs inside %d others are not understood", mostFrames))
+		}
 		return true
 	}
 	if s.label != "" {

@@ -18,9 +18,12 @@ type walker struct {
 // unit is a function or a closure. The compiler numbers the closures inside.
 type unit struct {
 	symbol   string
-	closure  bool
+	depth    int // number of closures around and one for a closure
 	closures int
 }
+
+// mostClosures is the depth to which closures are read: their symbols grow with it.
+const mostClosures = 50
 
 // place is where regions belong. It is a visitor of go/ast.
 type place struct {
@@ -112,14 +115,18 @@ func (p place) Visit(n ast.Node) ast.Visitor {
 func (p place) closure(f *ast.FuncLit) {
 	n := p.walker.node(f, sir.Lambda)
 	suffix := ".func"
-	if p.unit.closure {
+	switch {
+	case p.unit.depth > mostClosures:
+		p.walker.gap(f, "closures nested this deep are not read")
+		return
+	case p.unit.depth > 0:
 		suffix = "."
 	}
 	p.unit.closures++
 	n.Symbol = p.unit.symbol + suffix + strconv.Itoa(p.unit.closures)
 	n.Name = n.Symbol
 	in := p.add(n)
-	in.unit = &unit{symbol: n.Symbol, closure: true}
+	in.unit = &unit{symbol: n.Symbol, depth: p.unit.depth + 1}
 	in.all(f.Body)
 }
 

@@ -1,6 +1,7 @@
 package outline
 
 import (
+	"cmp"
 	"path"
 	"strconv"
 	"strings"
@@ -29,35 +30,37 @@ type choice struct {
 	used map[string]int
 }
 
-// branch returns the id of a part: the condition decides whether then, else and default are executed,
-// and of the others there may be several.
+// branch returns the id of a part. Parts of the form case, else if and catch are numbered.
 func (c *choice) branch(form string) string {
 	form = strings.ReplaceAll(form, " ", "")
-	switch form {
-	case "then", "else", "default", "finally", "":
-		return c.id + "." + form
-	}
 	if c.used == nil {
 		c.used = map[string]int{}
 	}
 	c.used[form]++
-	return c.id + "." + form + strconv.Itoa(c.used[form])
+	switch n := c.used[form]; {
+	case form == "case" || form == "elseif" || form == "catch":
+		return c.id + "." + form + strconv.Itoa(n)
+	case n > 1: // in a text with errors
+		return c.id + "." + form + "~" + strconv.Itoa(n)
+	}
+	return c.id + "." + form
+}
+
+// repeated returns the id of a region whose name others may have.
+func (s *scope) repeated(name string) string {
+	if i := s.count(name); i > 1 {
+		name += "~" + strconv.Itoa(i)
+	}
+	return s.id + "/" + name
 }
 
 // code returns the id of a region inside a unit, as in the structures of binaries.
 func (a *around) code(n *Node, s *scope) string {
 	switch n.Kind {
 	case sir.Body:
-		return s.id + "/body"
+		return s.repeated("body")
 	case sir.Call:
-		name := "call." + n.Callee
-		if n.CalleeSymbol != "" {
-			name = "call." + n.CalleeSymbol
-		}
-		if i := s.count(name); i > 1 {
-			name += "~" + strconv.Itoa(i)
-		}
-		return s.id + "/" + name
+		return s.repeated("call." + cmp.Or(n.CalleeSymbol, n.Callee))
 	case sir.Branch, sir.Catch, sir.Finally:
 		if form := n.Form; a.choice != nil {
 			if n.Kind != sir.Branch {
