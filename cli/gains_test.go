@@ -104,6 +104,72 @@ func TestGainsOfKilledGateway(t *testing.T) {
 	gain(1, 2, 1, 1)
 }
 
+// TestKilledGatewayMeasuresOn checks that regions from one function to another, levels and performance counters are
+// measured again when a gateway was killed: what programs in the process have measured goes on, and the loss of what
+// was in the memory of the gateway is reported.
+func TestKilledGatewayMeasuresOn(t *testing.T) {
+	s := startServe(t, os.Geteuid())
+	g := startGains(t)
+	s.must(t, "", "attach", "--app", "gains", strconv.Itoa(g.PID))
+	for _, measured := range []string{
+		` xmlns:g="urn:mirador:gateway" g:sample="1/1"><codeRegion from="gains:opens" to="gains:closes"/><metric name="WC_TIME"/><process id="*"/>`,
+		`><codeRegion from="gains:grows"/><metric name="HEAP_MEM_USAGE"/>`,
+		`><codeRegion from="gains:gain" to="gains:gain"/><metric name="linux:PAGE_FAULTS"/><metric name="linux:EMULATION_FAULTS"/><measuring><aggregate function="SUM"/></measuring>`,
+		`><metric name="linux:PAGE_FAULTS"/>`,
+	} {
+		s.mir(t, "gains", `<instrreq activated="true" flush="true"`+measured+`</instrreq>`)
+	}
+	value := func(probe int) string {
+		return s.mir(t, "gains", fmt.Sprintf(`<ctrlreq action="VALUE"><probe id="probe-%d"/></ctrlreq>`, probe))
+	}
+	crossed := 0
+	work := func() {
+		g.Tell("cross 1 4")
+		g.Line()
+		g.Tell("gain 1 2 0 0 50")
+		g.Line()
+		crossed += 4
+	}
+	check := func(when string, faults float64) {
+		t.Helper()
+		got := value(1)
+		for _, want := range []string{fmt.Sprintf(`count="%d"`, 3*crossed), fmt.Sprintf(`timed="%d"`, 2*crossed), fmt.Sprintf(`unmatched="%d"`, crossed)} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s, no %s in %s", when, want, got)
+			}
+		}
+		var before float64
+		g.Tell("grow 3000000")
+		if _, err := fmt.Sscanf(g.Line(), "done %g", &before); err != nil {
+			t.Fatal(err)
+		}
+		if v := valuesOf(t, value(2)); len(v) != 1 || v[0] != before {
+			t.Errorf("%s, the heap has %v bytes, want %v", when, v, before)
+		}
+		if v := valuesOf(t, value(3)); len(v) != 2 || v[0] < faults || v[0] > faults+20 || v[1] != 0 {
+			t.Errorf("%s, the function had %v page faults, want %v", when, v, faults)
+		}
+		if v := valuesOf(t, value(4)); len(v) != 1 || v[0] < faults || v[0] > faults+500 {
+			t.Errorf("%s, the program had %v page faults, want %v", when, v, faults)
+		}
+	}
+	work()
+	check("before", 100)
+	s.kill(t)
+	work()
+	s.await(t, s.begin(t))
+	work()
+	check("after the kill", 100)
+	for probe, lost := range []bool{false, true, true, true} {
+		text := wants(t, "--unix-socket", s.socket, fmt.Sprint("http://mirador/probes/probe-", probe+1))
+		if strings.Contains(text, `"notice": "lost`) != lost {
+			t.Errorf("reported as lost: want %v of %s", lost, text)
+		}
+	}
+	s.must(t, "", "release", "gains")
+	work()
+}
+
 // TestValuesAtBeginning checks that with from alone the value at the beginning is measured.
 func TestValuesAtBeginning(t *testing.T) {
 	s := startServe(t, os.Geteuid())

@@ -82,7 +82,7 @@ func (p *Probe) keep(h translate.Handles) (lost time.Time, err error) {
 		return lost, nil
 	}
 	// A trace ends with its gateway.
-	objects := map[string]omis.Token{"count": h.Counter, "time": h.Timer, "cpu": h.CPUTimer}
+	objects := map[string]omis.Token{"count": h.Counter, "ends": h.Ends, "time": h.Timer, "cpu": h.CPUTimer}
 	for i, object := range h.Events {
 		objects[fmt.Sprint("event", i+1)] = object
 	}
