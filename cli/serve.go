@@ -96,6 +96,7 @@ for it: until then costs are rough, and times include what the probe itself cost
 // once the gateway answers, and runs until ready returns. ready is a client of the gateway, and may
 // have to clean up after ctx ended.
 func serve(ctx context.Context, s settings, streams Streams, ready func(context.Context) error) (err error) {
+	defer collectRarely()()
 	log := slog.New(slog.NewTextHandler(streams.Err, &slog.HandlerOptions{Level: s.level}))
 	token, err := gateway.LoadToken(s.Data)
 	if err != nil {

@@ -1,12 +1,16 @@
 package mir
 
 import (
+	"bytes"
 	"regexp"
 	"strings"
 )
 
 // declaredEncoding matches the XML declaration of a document and captures its encoding.
 var declaredEncoding = regexp.MustCompile(`^<\?xml[^?>]*\sencoding\s*=\s*["']([A-Za-z0-9._:-]+)["']`)
+
+// xmlDeclaration begins a document that declares its encoding.
+var xmlDeclaration = []byte("<?xml")
 
 // KnownCharset reports whether Decode can read documents in an encoding. It knows the names
 // that XML and media types have for encodings, in any case.
@@ -25,7 +29,7 @@ func isLatin1(name string) bool {
 // decoded returns the text of a document converted to UTF-8. It keeps invalid bytes, which the
 // scanner refuses. charset is the encoding that the transport names, "" if it names none.
 func decoded(data []byte, charset string) string {
-	if charset == "" {
+	if charset == "" && bytes.HasPrefix(data, xmlDeclaration) {
 		if found := declaredEncoding.FindSubmatch(data); found != nil {
 			charset = string(found[1])
 		}

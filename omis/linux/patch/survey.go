@@ -28,7 +28,11 @@ type Surveyor struct {
 
 	functions map[uint64]*function // by their beginning
 	depths    map[uint64]depth     // of Go functions, by their beginning
+	known     map[uint64]bounds    // of functions, by the addresses asked for: neighbours ask for the same
 }
+
+// bounds are those of a function, equal if they are unknown.
+type bounds struct{ begin, end uint64 }
 
 // spot is a place where code for an address can run.
 type spot struct {
@@ -259,11 +263,18 @@ func (s *Surveyor) code(begin, end uint64) []byte {
 // bounds returns the bounds of a function according to the unwind tables or, if these have none, to
 // the symbols.
 func (s *Surveyor) bounds(addr uint64) (begin, end uint64) {
-	if begin, end = s.Bounds(addr); begin != end {
-		return begin, end
+	b, ok := s.known[addr]
+	if !ok {
+		if b.begin, b.end = s.Bounds(addr); b.begin == b.end {
+			b.begin, b.end = s.Module.Bounds(addr - s.Base)
+			b.begin, b.end = b.begin+s.Base, b.end+s.Base
+		}
+		if s.known == nil {
+			s.known = make(map[uint64]bounds)
+		}
+		s.known[addr] = b
 	}
-	b, e := s.Module.Bounds(addr - s.Base)
-	return b + s.Base, e + s.Base
+	return b.begin, b.end
 }
 
 func (s *Surveyor) function(addr uint64) (*function, error) {
