@@ -123,6 +123,12 @@ func (a *App) targets(ctx context.Context, inCode bool, program string) (*transl
 		}
 		return m.Line(ctx, file, line)
 	}
+	t.Inlined = func(m *translate.Module, name string) (*sir.Region, error) {
+		if m.Inlined == nil {
+			return nil, nil
+		}
+		return m.Inlined(ctx, name)
+	}
 	s := translate.NewSnapshot(&mir.SnapshotRequest{}, t.Node)
 	reply, err := a.tool.request(ctx, s.Request)
 	if err != nil {

@@ -51,6 +51,7 @@ const (
 	Body     Kind = "body" // of a loop: its executions are the loop's iterations
 	Call     Kind = "call"
 	Line     Kind = "line" // of the source: no document contains it
+	Inlined  Kind = "inlined"
 )
 
 // Further kinds of regions of sources. The first ones are units.

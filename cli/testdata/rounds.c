@@ -21,12 +21,18 @@ __attribute__((noinline)) int rounds(int n, volatile int *m)
 	return found;
 }
 
+static inline int finished(int v)
+{
+	sink += v & 2;
+	return v;
+}
+
 int main(void)
 {
 	int n, m;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	puts("ready");
 	while (scanf("%d %d", &n, &m) == 2)
-		printf("%d\n", rounds(n, &m));
+		printf("%d\n", finished(rounds(n, &m)));
 	return 0;
 }

@@ -49,3 +49,32 @@ func findLine(name string, pos mir.Position, t *Targets) ([]regionCopy, *Error) 
 	}
 	return found, nil
 }
+
+// findInlined finds all places where a function is inlined that has no code of its own.
+func findInlined(name string, pos mir.Position, t *Targets) ([]regionCopy, *Error) {
+	if t.Inlined == nil {
+		return nil, nil
+	}
+	var failed error
+	found := t.gather(func(m *Module) []*sir.Region {
+		own, inside := strings.CutPrefix(name, m.program()+":")
+		if !inside || strings.HasPrefix(own, ":") {
+			own = name
+		}
+		r, err := t.Inlined(m, own)
+		if err != nil {
+			failed = err
+		}
+		if r == nil {
+			return nil
+		}
+		return []*sir.Region{r}
+	})
+	switch others := distinct(found); {
+	case len(others) > 1:
+		return nil, Errorf(NotFound, pos, "%s is inlined into %d programs, use an id: %s", name, len(others), strings.Join(others, ", "))
+	case len(found) == 0 && failed != nil:
+		return nil, Errorf(CannotBeDone, pos, "%s: %v", name, failed)
+	}
+	return found, nil
+}

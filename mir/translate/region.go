@@ -91,6 +91,9 @@ func findNamed(name string, pos mir.Position, t *Targets) ([]regionCopy, *Error)
 		found = t.gather(func(m *Module) []*sir.Region { return m.namedLike(name) })
 	}
 	if len(found) == 0 {
+		if inlined, err := findInlined(name, pos, t); len(inlined) > 0 || err != nil {
+			return inlined, err
+		}
 		return nil, Errorf(NotFound, pos, "no unit %s%s", name, didYouMean(name, t))
 	}
 	if others := distinct(found); len(others) > 1 {

@@ -131,6 +131,32 @@ func TestFindLine(t *testing.T) {
 	}
 }
 
+// TestFindInlined finds functions that are only inlined, behind all others.
+func TestFindInlined(t *testing.T) {
+	program := &sir.Program{Regions: []sir.Region{{ID: "a:f", Name: "f", Kind: sir.Function}}}
+	module := Module{Program: program, Index: func() *sir.Index { return sir.NewIndex(program) }}
+	targets := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{module}}}}
+	targets.Inlined = func(_ *Module, name string) (*sir.Region, error) {
+		switch name {
+		case "f", "g":
+			return &sir.Region{ID: "a:" + name, Kind: sir.Inlined, Code: &sir.Code{}}, nil
+		case "twin":
+			return nil, errors.New("2 inlined functions have this name")
+		}
+		return nil, nil
+	}
+	for name, kind := range map[string]sir.Kind{"a:f": sir.Function, "f": sir.Function, "a:g": sir.Inlined, "g": sir.Inlined} {
+		if found, err := findNamed(name, mir.Position{}, targets); err != nil || len(found) != 1 || found[0].Kind != kind {
+			t.Errorf("%s: %v, %v", name, found, err)
+		}
+	}
+	for name, words := range map[string]string{"a:twin": "2 inlined functions have this name", "h": "no unit h"} {
+		if _, err := findNamed(name, mir.Position{}, targets); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestSharedExits checks which requests are refused for a region whose exits other code reaches.
 func TestSharedExits(t *testing.T) {
 	program := &sir.Program{Regions: []sir.Region{{ID: "a:f", Name: "f", Kind: sir.Function}}}

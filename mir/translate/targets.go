@@ -21,6 +21,8 @@ type Targets struct {
 	Inside func(*Module, *sir.Region) ([]sir.Region, error)
 	// Line returns a line of a file of the source of a module; nil: none can be found.
 	Line func(m *Module, file string, line int) (*sir.Region, error)
+	// Inlined returns all places where a function is inlined, nil if there are none; nil: none can be found.
+	Inlined func(m *Module, name string) (*sir.Region, error)
 }
 
 // Node is the machine of the processes.
@@ -60,6 +62,8 @@ type Module struct {
 	Inside func(context.Context, *sir.Region) ([]sir.Region, error)
 	// Line finds a line of the source; nil: none is known.
 	Line func(ctx context.Context, file string, line int) (*sir.Region, error)
+	// Inlined finds all places where a function is inlined; nil: none is known.
+	Inlined func(ctx context.Context, name string) (*sir.Region, error)
 }
 
 // process finds a process by its token, nil if there is none.

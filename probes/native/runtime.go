@@ -108,7 +108,8 @@ func (r *Runtime) open(m node.Module, name string, open binary.Opener) (translat
 		return module, nil
 	}
 	program := image.Functions()
-	module.Program, module.Index, module.Locator, module.Inside, module.Line = &program, image.Index, image, image.Inside, image.Line
+	module.Program, module.Index, module.Locator, module.Inside = &program, image.Index, image, image.Inside
+	module.Line, module.Inlined = image.Line, image.Inlined
 	return module, image
 }
 

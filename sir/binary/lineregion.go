@@ -64,12 +64,10 @@ type lineMaker struct {
 	im     *Image
 	file   string // as the user named it
 	owners map[uint64]*owner
-	tables map[int64][]statement // of line programs, by their offsets
-	rows   int                   // in tables
 }
 
 func newLineMaker(ctx context.Context, im *Image, file string) *lineMaker {
-	return &lineMaker{ctx: ctx, im: im, file: file, owners: map[uint64]*owner{}, tables: map[int64][]statement{}}
+	return &lineMaker{ctx: ctx, im: im, file: file, owners: map[uint64]*owner{}}
 }
 
 func (m *lineMaker) region(f *sourceFile, line int) sir.Region {
@@ -84,11 +82,16 @@ func (m *lineMaker) region(f *sourceFile, line int) sir.Region {
 		case err != nil:
 			c.Uncounted = cmp.Or(c.Uncounted, err.Error())
 		case owner != nil:
-			if err := m.add(c, owner, sourceLine{f.path, line}); err != nil {
-				c.Uncounted = cmp.Or(c.Uncounted, err.Error())
-			}
+			join(c, owner.line(sourceLine{f.path, line}))
 		}
 	}
+	finish(&r)
+	return r
+}
+
+// finish completes a region whose code in all functions is known.
+func finish(r *sir.Region) {
+	c := r.Code
 	if c.Uncounted == "" && len(c.Entries) == 0 {
 		c.Uncounted = "control never reaches its code"
 	}
@@ -106,24 +109,14 @@ func (m *lineMaker) region(f *sourceFile, line int) sir.Region {
 	if len(c.Ranges) > 0 {
 		r.Entry = slices.MinFunc(c.Ranges, func(a, b sir.Range) int { return cmp.Compare(a.Low, b.Low) }).Low
 	}
-	return r
 }
 
-// add adds the code of a line in one function to that in others.
-func (m *lineMaker) add(c *sir.Code, o *owner, at sourceLine) error {
-	p, err := o.part(at)
-	if err != nil {
-		return err
-	}
-	more := p.region()
-	if len(more.Ranges) == 0 { // no statement of the line begins here
-		return nil
-	}
+// join adds the code of a region in one function to that in others.
+func join(c, more *sir.Code) {
 	c.Ranges, c.Enter, c.Leave = append(c.Ranges, more.Ranges...), append(c.Enter, more.Enter...), append(c.Leave, more.Leave...)
 	c.Entries, c.Exits = append(c.Entries, more.Entries...), append(c.Exits, more.Exits...)
 	c.Uncounted, c.Untimed = cmp.Or(c.Uncounted, more.Uncounted), cmp.Or(c.Untimed, more.Untimed)
 	c.SharedExits = c.SharedExits || more.SharedExits
-	return nil
 }
 
 // owner is a function that contains code of a line.
@@ -131,6 +124,8 @@ type owner struct {
 	*tree
 	f          symbol
 	statements []statement
+	misfits    map[uint64]bool // addresses of statements that are inside instructions
+	producer   string          // the compiler
 	// behind is the first instruction behind the code with which a function of Go begins again after it
 	// has grown its stack. Without such code it is the function's entry.
 	behind uint64
@@ -145,13 +140,20 @@ func (m *lineMaker) owner(f symbol) (*owner, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &owner{tree: t, f: f}
+	return m.enter(f, t)
+}
+
+// enter adds a function that is analysed.
+func (m *lineMaker) enter(f symbol, t *tree) (o *owner, err error) {
+	o = &owner{tree: t, f: f}
 	if o.behind, err = m.im.entered(&sir.Region{Name: f.name, Entry: f.addr}); err != nil {
 		return nil, err
 	}
 	if o.statements, err = m.statements(t); err != nil {
 		return nil, err
 	}
+	o.fit()
+	o.producer = m.im.lines.producer(m.ctx, f.addr)
 	m.owners[f.addr] = o
 	return o, nil
 }
@@ -215,17 +217,36 @@ func (t *tree) covers(addr uint64) bool {
 	return exact || i > 0 && addr < t.insts[i-1].end()
 }
 
-// part returns the code of a line in the function.
-func (o *owner) part(at sourceLine) (*part, error) {
-	marks := map[uint64]mark{}
+// line returns the code of a line in the function. It is empty if no statement of the line begins there.
+func (o *owner) line(at sourceLine) *sir.Code {
+	marks, err := o.marks(func(s statement) bool { return s.sourceLine == at })
+	if err != nil {
+		return &sir.Code{Uncounted: err.Error()}
+	}
+	p, err := newPart(o.tree, marks, false)
+	if err != nil {
+		return &sir.Code{Uncounted: err.Error()}
+	}
+	if !slices.Contains(p.in, true) {
+		return &sir.Code{}
+	}
+	c, err := p.regionOfLine()
+	if err != nil {
+		return &sir.Code{Uncounted: err.Error()}
+	}
+	return c
+}
+
+// marks returns where statements begin, and which of them are of a region.
+func (o *owner) marks(is func(statement) bool) (map[uint64]mark, error) {
+	marks := make(map[uint64]mark, len(o.statements))
 	var before mark // statements in the code with which a function of Go begins again
 	for _, s := range o.statements {
-		_, exact := slices.BinarySearchFunc(o.insts, s.addr, func(i instruction, a uint64) int { return cmp.Compare(i.addr, a) })
-		own := s.sourceLine == at
+		own := is(s)
 		switch {
-		case !exact && own && o.covers(s.addr):
+		case own && o.misfits[s.addr]:
 			return nil, fmt.Errorf("the line table does not fit the code: %#x is inside an instruction", s.addr)
-		case !exact || o.grows(s.addr):
+		case o.misfits[s.addr]:
 		case o.f.addr <= s.addr && s.addr < o.behind:
 			before.region = before.region || own
 		default:
@@ -236,16 +257,34 @@ func (o *owner) part(at sourceLine) (*part, error) {
 		m, ok := marks[o.behind]
 		marks[o.behind] = mark{true, m.last || !ok}
 	}
-	return newPart(o.tree, o.f, marks)
+	return marks, nil
 }
 
-// grows reports whether code calls the runtime to make the stack of a function of Go larger.
-func (o *owner) grows(addr uint64) bool {
+// fit removes the statements in code that control does not reach, and in the calls of the runtime that make the
+// stack of a function of Go larger. It finds those inside instructions.
+func (o *owner) fit() {
+	grows := []piece{}
 	for b := range o.Blocks {
-		if o.Blocks[b].Start <= addr && addr < o.Blocks[b].End {
-			code := o.code(b)
-			return slices.Contains(growing, code[len(code)-1].callee)
+		if code := o.code(b); slices.Contains(growing, code[len(code)-1].callee) {
+			grows = append(grows, piece{o.Blocks[b].Start, o.Blocks[b].End})
 		}
 	}
-	return false
+	o.misfits = map[uint64]bool{}
+	kept := o.statements[:0]
+	for _, s := range o.statements {
+		if !o.covers(s.addr) || coveredBy(grows, s.addr) > 0 {
+			continue
+		}
+		if !o.begins(s.addr) {
+			o.misfits[s.addr] = true
+		}
+		kept = append(kept, s)
+	}
+	o.statements = kept
+}
+
+// begins reports whether an instruction of the function is at an address.
+func (t *tree) begins(addr uint64) bool {
+	_, exact := slices.BinarySearchFunc(t.insts, addr, func(i instruction, a uint64) int { return cmp.Compare(i.addr, a) })
+	return exact
 }

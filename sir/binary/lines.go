@@ -19,6 +19,9 @@ type lineTable struct {
 	memory int64
 	data   *once[*lineData] // nil without DWARF
 
+	inlined sync.Map // the instances in units, by their first entries
+	begins  statementTable
+
 	mu      sync.Mutex
 	decoded map[int64]unitLines // line programs decoded so far, by their offsets
 	rows    int

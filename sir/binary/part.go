@@ -18,40 +18,47 @@ type part struct {
 	in     []bool // of blocks: whether control is in the region there
 	either []bool // whether that depends on the way there
 	empty  bool   // of each statement of the region no code is left
+	most   int    // pieces in one block
 }
 
 // mark says whether statements begin at an instruction: some of the region, only others, and whether
 // the last one, which the instruction's code belongs to, is of the region.
 type mark struct{ region, last bool }
 
-// newPart finds the code of a region in a function.
-func newPart(t *tree, f symbol, marks map[uint64]mark) (*part, error) {
+// newPart finds the code of a region in a function. Between two pieces of it in a block, statements of other
+// regions begin: they belong to the same execution, unless the pieces are apart.
+func newPart(t *tree, marks map[uint64]mark, apart bool) (*part, error) {
 	p := &part{tree: t, empty: true}
 	first, on, cuts := map[uint64]bool{}, map[uint64]bool{}, map[uint64]bool{}
 	for b := range t.Blocks {
 		code := t.code(b)
-		marked, begin, end := extent(code, marks)
-		for _, i := range []int{marked, begin, end} {
-			if i > 0 && i < len(code) {
-				cuts[code[i].addr] = true
+		marked, pieces := piecesOf(code, marks)
+		if n := len(pieces); n > 1 && !apart {
+			pieces = [][2]int{{pieces[0][0], pieces[n-1][1]}}
+		}
+		if len(pieces) > 0 && pieces[0][0] == marked {
+			pieces[0][0], marked = 0, 0 // what is before leads only to the region
+		}
+		p.most = max(p.most, len(pieces))
+		for _, piece := range pieces {
+			first[code[piece[0]].addr], cuts[code[piece[0]].addr] = true, true
+			if piece[1] < len(code) {
+				cuts[code[piece[1]].addr] = true
+			}
+			for _, inst := range code[piece[0]:piece[1]] {
+				p.empty = p.empty && !marks[inst.addr].last
 			}
 		}
-		if begin < len(code) {
-			first[code[begin].addr] = true
-		}
-		if marked > 0 && begin > 0 { // no statement begins at the beginning of the block
+		if marked > 0 { // no statement begins at the beginning of the block
 			on[code[0].addr] = true
-		}
-		for i := begin; i < end; i++ {
-			p.empty = p.empty && !marks[code[i].addr].last
+			if marked < len(code) {
+				cuts[code[marked].addr] = true
+			}
 		}
 	}
 	divided := *t
 	var err error
 	if divided.graph, err = t.divided(cuts); err != nil {
-		return nil, err
-	}
-	if err := divided.order(f); err != nil {
 		return nil, err
 	}
 	p.tree = &divided
@@ -63,29 +70,27 @@ func newPart(t *tree, f symbol, marks map[uint64]mark) (*part, error) {
 	return p, nil
 }
 
-// extent returns the first instruction of a block at which a statement begins, and the instructions that
-// belong to the region: from its first statement to another one behind its last statement. What is
-// before the first statement of the block leads only to it. An index that does not exist is the
-// length of the block.
-func extent(code []instruction, marks map[uint64]mark) (marked, begin, end int) {
-	marked, begin, end = len(code), len(code), len(code)
+// piecesOf returns the first instruction of a block at which a statement begins, which is the length of the block if
+// there is none, and the pieces of the block that belong to the region: from one of its statements to one of
+// another region.
+func piecesOf(code []instruction, marks map[uint64]mark) (marked int, pieces [][2]int) {
+	marked = len(code)
+	open := false
 	for i := range code {
 		m, ok := marks[code[i].addr]
+		if !ok {
+			continue
+		}
+		marked = min(marked, i)
 		switch {
-		case !ok:
-		case m.region:
-			begin, end = min(begin, i), len(code)
-		case begin < i && end == len(code):
-			end = i
+		case m.region && !open:
+			pieces = append(pieces, [2]int{i, len(code)})
+		case !m.region && open:
+			pieces[len(pieces)-1][1] = i
 		}
-		if ok {
-			marked = min(marked, i)
-		}
+		open = m.region
 	}
-	if begin == marked && begin < len(code) {
-		begin, marked = 0, 0
-	}
-	return marked, begin, end
+	return marked, pieces
 }
 
 // goOn finds where the region goes on in blocks at whose beginning no statement begins.
@@ -120,17 +125,25 @@ func (p *part) goOn(on map[uint64]bool) {
 
 func (p *part) holds(b int) bool { return p.in[b] }
 
-// region returns the region's code, and where it is entered and left. A loop all of whose code belongs to
-// the region is an execution for each iteration.
-func (p *part) region() *sir.Code {
+// region returns the region's code, and where it is entered and left.
+func (p *part) region() *sir.Code { return p.between(p.Borders(p.holds)) }
+
+// regionOfLine is region for a line: a loop all of whose code belongs to it is an execution for each iteration.
+func (p *part) regionOfLine() (*sir.Code, error) {
 	enter, leave := p.Borders(p.holds)
-	for i := range p.loops {
-		l := &p.loops[i]
+	loops, err := p.Loops()
+	for i := range loops {
+		l := &loops[i]
 		if !slices.ContainsFunc(l.Body, func(b int) bool { return !p.in[b] }) {
 			again := l.Back(&p.Graph)
 			enter, leave = append(enter, again...), append(leave, again...)
 		}
 	}
+	return p.between(enter, leave), err
+}
+
+// between returns the code of the region, which is entered and left by edges.
+func (p *part) between(enter, leave []flow.Edge) *sir.Code {
 	var blocks []int
 	var ends []uint64
 	for b := range p.Blocks {

@@ -49,7 +49,11 @@ func (im *Image) inside(ctx context.Context, f symbol, unit *sir.Region) ([]sir.
 		return nil, err
 	}
 	t.llvm = strings.Contains(im.lines.producer(ctx, f.addr), "LLVM")
-	return t.regions(unit.ID), nil
+	inlined, err := im.instancesIn(ctx, f, t)
+	if err != nil {
+		return nil, err
+	}
+	return t.regions(unit.ID, inlined), nil
 }
 
 // tree analyses a function, without the positions of its instructions in the source.
@@ -121,7 +125,7 @@ func (p position) compare(q position) int {
 }
 
 // regions returns all regions of the function with their ids.
-func (t *tree) regions(id string) []sir.Region {
+func (t *tree) regions(id string, inlined []sir.Region) []sir.Region {
 	inside := make([][]sir.Region, len(t.loops)+1) // of each loop; the last: outside of all loops
 	slot := func(loop int) *[]sir.Region {
 		if loop < 0 {
@@ -138,6 +142,10 @@ func (t *tree) regions(id string) []sir.Region {
 			}
 		}
 	}
+	for _, r := range inlined {
+		at := slot(t.loopAt(innermost, r.Entry))
+		*at = append(*at, r)
+	}
 	for i := len(t.loops) - 1; i >= 0; i-- { // those inside first
 		l := &loopRegion{tree: t, Loop: &t.loops[i]}
 		r := l.region()
@@ -148,6 +156,16 @@ func (t *tree) regions(id string) []sir.Region {
 	all := *slot(-1)
 	name(all, id)
 	return all
+}
+
+// loopAt returns the innermost loop with an instruction, -1 for none.
+func (t *tree) loopAt(innermost []int, addr uint64) int {
+	for b := range t.Blocks {
+		if t.Blocks[b].Start <= addr && addr < t.Blocks[b].End {
+			return innermost[b]
+		}
+	}
+	return -1
 }
 
 // innermost returns the innermost loop of each block, -1 for none.

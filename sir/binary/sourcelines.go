@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"mirador/sir"
 	"mirador/sir/safedwarf"
@@ -172,7 +173,7 @@ func (m *lineMaker) statements(t *tree) (all []statement, err error) {
 			end++
 		}
 		for _, u := range d.unitsAt(low) {
-			table, err := m.table(d, u)
+			table, err := m.im.lines.statements(m.ctx, d, u)
 			if err != nil {
 				return nil, err
 			}
@@ -186,38 +187,52 @@ func (m *lineMaker) statements(t *tree) (all []statement, err error) {
 
 func (s statement) compare(addr uint64) int { return cmp.Compare(s.addr, addr) }
 
-// table returns the statements of a unit's line program.
-func (m *lineMaker) table(d *lineData, u compileUnit) ([]statement, error) {
-	if known, ok := m.tables[u.table]; ok {
+// statementTable keeps the statements of the line programs that were asked for last.
+type statementTable struct {
+	mu     sync.Mutex
+	tables map[int64][]statement // by the offsets of the line programs
+	rows   int
+}
+
+// statements returns the statements of a unit's line program, in the order of their addresses.
+func (t *lineTable) statements(ctx context.Context, d *lineData, u compileUnit) (all []statement, err error) {
+	kept := &t.begins
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	if known, ok := kept.tables[u.table]; ok {
 		return known, nil
 	}
-	var all []statement
-	paths := map[int]string{}
-	_ = guard("", func() error {
-		lines, err := d.lines(m.ctx, u)
-		if err != nil || lines == nil {
-			return err
-		}
-		return lines.EachPair(m.ctx, func(from, to safedwarf.Row) bool {
-			path, known := paths[from.File]
-			if !known {
-				path = printable(lines.File(from.File))
-				paths[from.File] = path
-			}
-			if from.Statement && from.Line > 0 && from.Address <= to.Address {
-				all = append(all, statement{from.Address, sourceLine{path, from.Line}})
-			}
-			return len(all) < maxUnitRows
-		})
-	})
-	if len(all) >= maxUnitRows {
+	_ = guard("", func() (err error) { all, err = d.statements(ctx, u); return err })
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case len(all) >= maxUnitRows:
 		return nil, errManyRows
 	}
 	slices.SortStableFunc(all, func(a, b statement) int { return cmp.Compare(a.addr, b.addr) })
-	if m.rows += len(all); m.rows > maxUnitRows {
-		clear(m.tables)
-		m.rows = len(all)
+	if kept.rows += len(all); kept.rows > keptRows || kept.tables == nil {
+		kept.tables, kept.rows = map[int64][]statement{}, len(all)
 	}
-	m.tables[u.table] = all
-	return all, m.ctx.Err()
+	kept.tables[u.table] = all
+	return all, nil
+}
+
+func (d *lineData) statements(ctx context.Context, u compileUnit) (all []statement, err error) {
+	lines, err := d.lines(ctx, u)
+	if err != nil || lines == nil {
+		return nil, err
+	}
+	paths := map[int]string{}
+	err = lines.EachPair(ctx, func(from, to safedwarf.Row) bool {
+		path, known := paths[from.File]
+		if !known {
+			path = printable(lines.File(from.File))
+			paths[from.File] = path
+		}
+		if from.Statement && from.Line > 0 && from.Address <= to.Address {
+			all = append(all, statement{from.Address, sourceLine{path, from.Line}})
+		}
+		return len(all) < maxUnitRows
+	})
+	return all, err
 }
