@@ -49,7 +49,8 @@ func available(rows []gateway.Metric) []gateway.Metric {
 	return slices.DeleteFunc(rows, func(m gateway.Metric) bool { return m.Unavailable != "" })
 }
 
-// what returns the meaning of a metric for the table: why it cannot be measured, if so.
+// what returns the meaning of a metric for the table, after the reason why the metric cannot be measured,
+// if there is one.
 func what(m *gateway.Metric) string {
 	if m.Unavailable != "" {
 		return "(cannot be measured: " + m.Unavailable + ") " + m.Doc

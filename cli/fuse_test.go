@@ -35,7 +35,7 @@ type fuse struct {
 	hung    atomic.Uint32 // the operation that is not answered; 0: all are
 }
 
-// everything is a value of fuse.hung.
+// everything is the value of fuse.hung when no operation is answered.
 const everything = math.MaxUint32
 
 // mountFUSE mounts a file system with one file for all users.

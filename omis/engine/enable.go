@@ -46,8 +46,8 @@ func (e *Engine) enable(list []*csr) []error {
 	return errs
 }
 
-// guard makes the monitor execute requests that change objects which the list of a locked request names,
-// before the list is executed for the first time.
+// guard is for a locked request, and is called before its list is executed for the first time. Other requests
+// that change the objects named by the list are executed by the monitor from then on, not by programs.
 func (c *csr) guard() {
 	if !c.request.Locked || c.deleted {
 		return

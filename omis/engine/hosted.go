@@ -315,7 +315,7 @@ func (x *execution) guard(steps []step) {
 	}
 }
 
-// cells returns the objects that a step names and programs can change.
+// cells returns those of the objects named by a step that programs can change.
 func (x *execution) cells(s *step) []service.Cell {
 	if s.subject < 0 || isPlaced(s.service.Object) {
 		return nil

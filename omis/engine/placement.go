@@ -11,7 +11,7 @@ import (
 // monitor on one CPU. Between CPUs it is several times as much, because of the latency of wake-ups.
 const heldCost = 10_000
 
-// basePlacement returns where a request's actions run if no placement runs them.
+// basePlacement returns where a request's actions run if they do not run as programs of a placer.
 func (e *Engine) basePlacement(r *omis.Request, steps []step) omis.Placement {
 	if r.Event == nil {
 		return omis.Placement{Name: "request", Where: "in the engine", Why: "it is executed once, at once"}

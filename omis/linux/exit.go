@@ -129,8 +129,8 @@ func (x *exits) close() {
 	x.running.Wait()
 }
 
-// add puts a watch behind those that were set before. Watches that wanted the process to
-// be held come first, since others may forget the process.
+// add puts a watch behind those that were set before, but a watch with Hold before all watches
+// without: the handlers of the latter may forget the process.
 func (e *exit) add(w *watch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

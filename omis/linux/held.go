@@ -55,7 +55,8 @@ func (m *meeting) watchesAt(addr uint64) []*watch {
 // mostMembers bounds the number of known threads, because a target can invent ids.
 const mostMembers = 1 << 16
 
-// membership says whether a thread is an observed thread of the process, and its life.
+// membership says whether a thread is an observed thread of the process, and which life it has (see
+// lifetimes).
 type membership struct {
 	is   bool
 	life uint64

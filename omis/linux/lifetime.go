@@ -4,8 +4,8 @@ package linux
 
 import "sync"
 
-// lifetimes has the lives (node.Hit.Life) of an owner's threads whose beginning it observed. The kernel gives the number
-// of a thread that has ended to another one.
+// lifetimes has the lives (node.Hit.Life) of those threads whose beginning the owner observed. A life distinguishes
+// threads with the same number: after a thread has ended, the kernel may give its number to another one.
 type lifetimes struct {
 	mu sync.Mutex
 	of map[int]uint64

@@ -153,9 +153,9 @@ func (m *meeting) giveWay(addr, length uint64) error {
 	return nil
 }
 
-// giveWayEverywhere is called when the process is about to be saved, or its threads are about
-// to be stopped at every step or system call: in a hold they make many that are not the
-// program's.
+// giveWayEverywhere replaces all jumps by breakpoints. This is done before the process is saved,
+// and before its threads are stopped at every step or system call: in a hold, a thread makes many
+// steps and system calls that are not the program's.
 func (m *meeting) giveWayEverywhere() {
 	if m.site == nil {
 		return

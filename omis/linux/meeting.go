@@ -41,8 +41,8 @@ type meeting struct {
 	kept      map[*keptThread]struct{}
 }
 
-// crossing is a place with a jump, or with a breakpoint that replaced a jump: a thread may
-// still be on its way from the jump.
+// crossing is a place that has a jump, or that had one (former). A former place is kept because a
+// thread that executed the jump, before a breakpoint replaced it, may not have arrived yet.
 type crossing struct {
 	watches []*watch
 	former  bool

@@ -15,16 +15,16 @@ import (
 // The C library keeps the number of each thread in that thread's memory, at some distance from
 // the address in the register fs. The distance is not documented, so it is found by a search.
 
-// How far from that address the search goes.
+// The search goes from identityBefore bytes before that address to identityBehind bytes behind it.
 const (
 	identityBefore = 0x400
 	identityBehind = 0xc00
 )
 
-// glibcIdentity is the distance in all versions of glibc for x86-64.
+// glibcIdentity is this distance in all versions of glibc for x86-64.
 const glibcIdentity = 0x2d0
 
-var errNoIdentity = errors.New("its threads do not all keep their numbers where they find them")
+var errNoIdentity = errors.New("its threads do not all have their numbers at the same distance from the address in fs")
 
 // identityPlace returns the distance from the address in fs at which every thread of the
 // frozen process has its own number, and whether the address itself is in memory there.

@@ -130,7 +130,8 @@ func TestNothingElseChanges(t *testing.T) {
 				t.Errorf("rows %+v, want %d notes", list, want)
 			}
 		}
-		// Of each of the eight, three times active; of the others as many as were checked.
+		// Each active program has added at three places, in 2000 calls each: 1, -7, 1<<40, and twice 1 in
+		// the program for this thread alone.
 		if list := rows(t, sums); len(list) != 1 || list[0].Value != 3*2000*(1-7+1<<40+2) {
 			t.Errorf("rows %+v", list)
 		}

@@ -190,7 +190,7 @@ const (
 	pause  = 50 * time.Microsecond
 	pauses = 40
 
-	// impatience is how long rows of a process are not waited for after waiting was in vain. Otherwise a
-	// process could delay readers of thousands of rows by each row.
+	// impatience is a time after a reader has waited for rows of a process in vain. During this time nobody
+	// waits for rows of the process. Otherwise a reader of thousands of rows could have to wait for each row.
 	impatience = 50 * time.Millisecond
 )

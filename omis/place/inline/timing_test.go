@@ -287,7 +287,7 @@ func TestPageChangesWithinSampled(t *testing.T) {
 	})
 }
 
-// While the page changes all the time and threads measure, every value is by one of the rates.
+// While the page changes all the time and threads measure, every value is computed by one of the page's rates.
 func TestPageChangesConcurrently(t *testing.T) {
 	eachOwner(t, func(t *testing.T, h *host) {
 		h.body = spin

@@ -223,7 +223,7 @@ func TestTrailBySignals(t *testing.T) {
 	}
 }
 
-// The rings of closed traces are used again, and there are no more than have room.
+// The rings of closed traces are used again. A trace is refused if there is no room for its rings.
 func TestRoomForTrails(t *testing.T) {
 	h := newHost(t, gigabyte)
 	p := newPlacer(t, h)
