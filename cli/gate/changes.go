@@ -54,6 +54,9 @@ func (g *Gate) judgeChanges(ctx context.Context, rep *report.Report, limits []re
 		}
 		if r.Outcome == verdict.Failed {
 			g.explain(ctx, &r)
+			if slowest := g.Runner.Slowest(i); len(slowest) > 0 {
+				r.Reason += ". In the slowest round " + strings.Join(slowest, "; ")
+			}
 		}
 		g.remarkBias(&r)
 		rep.Results = append(rep.Results, r)
@@ -118,6 +121,9 @@ func (d *duet) result(i int) report.Result {
 	r, c := resultOf(d.limits[i]), d.changes[i]
 	r.Samples, r.Outcome = len(c.Ratios), c.Outcome
 	r.BaseValues, r.HeadValues = d.values(i)
+	for _, ratio := range c.Ratios {
+		r.Changes = append(r.Changes, math.Expm1(ratio))
+	}
 	r.Base, r.Head = report.Finite(verdict.Median(r.BaseValues)), report.Finite(verdict.Median(r.HeadValues))
 	if c.Estimate == 0 && c.Low == 0 && c.High == 0 { // no look was reached
 		c.Interval = verdict.Centre(c.Ratios, verdict.Error, verdict.Error)

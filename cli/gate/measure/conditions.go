@@ -14,12 +14,12 @@ import (
 )
 
 // conditions are what the kernel counts about a program, or about the machine, that explains why it
-// was slow. A difference of two is what happened in between. Migrations are not among them, because the
-// program is bound to one processor.
+// was slow. A difference of two is what happened in between.
 type conditions struct {
 	ran         time.Duration // on the processor
 	wait        time.Duration // in the run queue of the processor
 	involuntary int           // switches to another thread
+	migrations  int           // to another processor: a program may undo that it is bound to one
 	steal       time.Duration // by the hypervisor, of all processors; many do not report it
 	throttled   time.Duration // by the limit of the cgroup
 }
@@ -39,6 +39,9 @@ func (p *player) conditions() (c conditions) {
 		}
 		if text, err := os.ReadFile(filepath.Join(dir, "status")); err == nil {
 			c.involuntary += number(fieldsOf(string(text), "nonvoluntary_ctxt_switches:"), 1)
+		}
+		if text, err := os.ReadFile(filepath.Join(dir, "sched")); err == nil {
+			c.migrations += number(fieldsOf(string(text), "se.nr_migrations"), 2)
 		}
 	}
 	if text, err := os.ReadFile("/proc/stat"); err == nil {
@@ -74,7 +77,7 @@ func number(fields []string, i int) int {
 }
 
 func (c conditions) since(before conditions) conditions {
-	return conditions{c.ran - before.ran, c.wait - before.wait, c.involuntary - before.involuntary, c.steal - before.steal, c.throttled - before.throttled}
+	return conditions{c.ran - before.ran, c.wait - before.wait, c.involuntary - before.involuntary, c.migrations - before.migrations, c.steal - before.steal, c.throttled - before.throttled}
 }
 
 // mostWait is the part of a block that its program may have waited for the processor. The rule is
@@ -94,10 +97,13 @@ type weather struct {
 	dropped int
 }
 
+// add returns the part of the time in which the program waited for the processor. While one of its threads
+// runs the program does not wait, even if others do.
 func (w *weather) add(c conditions, took time.Duration) (wait float64) {
-	wait = float64(c.wait) / float64(took)
+	wait = float64(max(min(c.wait, took-c.ran), 0)) / float64(took)
 	w.waits = append(w.waits, wait)
 	w.total.involuntary += c.involuntary
+	w.total.migrations += c.migrations
 	w.total.steal += c.steal
 	w.total.throttled += c.throttled
 	return wait
@@ -111,6 +117,9 @@ func (r *Runner) Weather() string {
 	}
 	text := fmt.Sprintf("While the programs ran they waited for the processor %.1f %% of the time in the median of the blocks, %.0f %% at most; %d involuntary switches",
 		100*verdict.Median(w.waits), 100*slices.Max(w.waits), w.total.involuntary)
+	if w.total.migrations > 0 {
+		text += fmt.Sprintf("; %d migrations to other processors", w.total.migrations)
+	}
 	if w.total.steal > 0 {
 		text += fmt.Sprintf("; the hypervisor took %v", w.total.steal)
 	}

@@ -24,8 +24,8 @@ func TestConditions(t *testing.T) {
 	if r.Weather() != "" {
 		t.Error(r.Weather())
 	}
-	r.weather.add(conditions{wait: 20 * time.Millisecond, involuntary: 3, throttled: time.Second}, 100*time.Millisecond)
-	if text := r.Weather(); !strings.Contains(text, "20.0 %") || !strings.Contains(text, "for 1s") || strings.Contains(text, "hypervisor") {
+	r.weather.add(conditions{wait: 20 * time.Millisecond, involuntary: 3, migrations: 2, throttled: time.Second}, 100*time.Millisecond)
+	if text := r.Weather(); !strings.Contains(text, "20.0 %") || !strings.Contains(text, "for 1s") || !strings.Contains(text, "2 migrations") || strings.Contains(text, "hypervisor") {
 		t.Error(text)
 	}
 }

@@ -52,17 +52,25 @@ func (r *Runner) Start(ctx context.Context, base, head Side, limits []request.Li
 		return nil, err
 	}
 	// All three take part in the first round, because a program may change its speed with its age.
-	first, err := r.round(ctx, players...)
-	if err != nil {
-		return nil, err
-	}
-	rounds, same := [][]Pair{r.pairs(limits, first[0], first[1])}, r.pairs(limits, first[0], first[2])
-	for range r.Rounds - 1 {
-		next, err := r.round(ctx, players[:2]...)
+	var rounds [][]Pair
+	var same []Pair
+	for n := range r.Rounds {
+		some := players[:2]
+		if n == 0 {
+			some = players
+		}
+		blocks, err := r.round(ctx, some...)
 		if err != nil {
 			return nil, err
 		}
-		rounds = append(rounds, r.pairs(limits, next[0], next[1]))
+		pairs := r.pairs(limits, blocks[0], blocks[1])
+		if n == 0 {
+			same = r.pairs(limits, blocks[0], blocks[2])
+		}
+		if err := r.remember(ctx, limits, pairs, players, blocks); err != nil {
+			return nil, err
+		}
+		rounds = append(rounds, pairs)
 	}
 	for i := range limits {
 		pairs = append(pairs, joined(rounds, i, same[i].Ratio))

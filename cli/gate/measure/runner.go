@@ -58,6 +58,8 @@ type Runner struct {
 	started int              // number of programs, for their names
 	clock   time.Time        // when the clock of the gateway was 0
 
+	slowest []slowest // by relative limit
+
 	processor unix.CPUSet // on which the programs of a start run by turns
 }
 

@@ -41,7 +41,7 @@ const trials = 3
 // Slow returns the side with its units slowed down: the median duration of each limit's unit grows by
 // the fraction part.
 func (r *Runner) Slow(ctx context.Context, s Side, limits []request.Limit, part float64) (Side, error) {
-	defer func() { r.sample = nil }() // programs that are slowed down make fewer calls
+	defer func() { r.sample, r.slowest = nil, nil }() // programs that are slowed down make fewer calls
 	for _, a := range actions {
 		slow := s
 		for range limits {

@@ -37,6 +37,9 @@ type Result struct {
 	// The values of the runs or starts, in Unit.
 	BaseValues []float64 `json:"base_values,omitempty"`
 	HeadValues []float64 `json:"head_values,omitempty"`
+	// Changes are those of the starts, from turns that ran one right after the other. So they are not the
+	// ratios of HeadValues and BaseValues.
+	Changes []float64 `json:"changes,omitempty"`
 }
 
 // Report is the verdict of a gate.
