@@ -16,6 +16,7 @@ func draw(random *rand.Rand, from []start, n int, more float64) (starts []start)
 	for range n {
 		s := from[random.IntN(len(from))]
 		s.head *= 1 + more
+		s.change = (1+s.change)*(1+more) - 1
 		starts = append(starts, s)
 	}
 	return starts

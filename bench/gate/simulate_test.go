@@ -15,7 +15,8 @@ func TestSimulate(t *testing.T) {
 	var starts []start
 	for range 30 {
 		base := 1 + 0.1*random.NormFloat64() // of the machine, common to both
-		starts = append(starts, start{base, base * math.Exp(0.004*random.NormFloat64())})
+		change := math.Expm1(0.004 * random.NormFloat64())
+		starts = append(starts, start{base, base * (1 + change), change})
 	}
 	b := &bench{Options: Options{Gates: 300, Seed: 1}}
 	if s := b.simulate(starts, 0.03, 0); s[verdict.Passed] < 0.98 || s[verdict.Failed] > 0 {
