@@ -72,6 +72,8 @@ func TestGateDuet(t *testing.T) {
 	}
 	if reason := rep.Results[0].Reason; !strings.Contains(reason, "in its own code") && !strings.Contains(reason, "In each call of head") {
 		t.Errorf("the failure is not explained: %s", reason)
+	} else if !strings.Contains(reason, "In the slowest round (") || !strings.Contains(reason, "work in ") {
+		t.Errorf("the slowest round is not described: %s", reason)
 	}
 	if most != 3 || !seen["T (stopped)"] || !seen["R (running)"] {
 		t.Errorf("there were %d programs at most, in the states %v", most, seen)

@@ -146,6 +146,9 @@ func (o *gateOptions) judged(ctx context.Context, g *globals, do func(context.Co
 		rep, err = do(ctx, r)
 		return err
 	})
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
 	if err != nil {
 		return err
 	}

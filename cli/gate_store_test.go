@@ -13,6 +13,7 @@ import (
 // pass, another one fails, and other machines are refused.
 func TestGateStore(t *testing.T) {
 	g := newGated(t, "-DEXTRA=1")
+	g.share(t)
 	gate := fmt.Sprintf(countPrice, `g:exact="true"`)
 	check := func(head string, status int, want string, args ...string) {
 		t.Helper()

@@ -21,6 +21,12 @@ import (
 // gated is a directory with the programs of a gate.
 type gated struct {
 	dir, mark string
+	gateway   string // "": each gate starts one
+}
+
+// share makes all gates use one gateway, because to start one takes longer than many gates.
+func (g *gated) share(t *testing.T) {
+	g.gateway = "unix:" + startServe(t, os.Geteuid()).socket
 }
 
 // newGated compiles testdata/gate/work.c as base/work and, with the given macros, as head/work.
@@ -49,7 +55,7 @@ func (g *gated) command(t *testing.T, requests string, args ...string) *exec.Cmd
 	}
 	cmd := exec.Command(miradorPath, append([]string{"gate", "run"}, args...)...)
 	cmd.Dir = g.dir
-	cmd.Env = append(os.Environ(), g.mark, "XDG_CACHE_HOME="+filepath.Dir(miradorPath), "MIRADOR_GATEWAY=")
+	cmd.Env = append(os.Environ(), g.mark, "XDG_CACHE_HOME="+filepath.Dir(miradorPath), "MIRADOR_GATEWAY="+g.gateway)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd
 }
@@ -72,6 +78,7 @@ const countPrice = `<instrreq><codeRegion from="work:price"/><metric name="COUNT
 // and that the constructors' calls count.
 func TestGateExact(t *testing.T) {
 	g := newGated(t, "-DEXTRA=1")
+	g.share(t)
 	base, head := "--base=base/work 100000", "--head=head/work 100000"
 	for _, test := range []struct {
 		limit  string
@@ -97,6 +104,7 @@ func TestGateExact(t *testing.T) {
 // machine can reach.
 func TestGateRuns(t *testing.T) {
 	g := newGated(t)
+	g.share(t)
 	times := `<instrreq><codeRegion from="price"/><metric name="WC_TIME" g:max="100 s" g:of="p99"/><metric name="WC_TIME" g:max="10 ns" g:of="mean"/></instrreq>
 <instrreq><codeRegion from="price"/><metric name="COUNT" g:min="100"/></instrreq>`
 	stay := exec.Command(filepath.Join(g.dir, "base/work"), "1", "stay")
@@ -132,9 +140,36 @@ func TestGateRuns(t *testing.T) {
 	}
 }
 
+// TestGateServer counts exactly what a load causes, not the attempts of --ready.
+func TestGateServer(t *testing.T) {
+	g := newGated(t)
+	g.share(t)
+	const connect = "exec 3<>/dev/tcp/127.0.0.1/{port}; read <&3"
+	out, errs, status := g.run(t, fmt.Sprintf(countPrice, `g:exact="20"`), "--head=head/work {port} serve",
+		"--ready=bash -c '"+connect+" || true'", "--load=bash -c 'for i in {1..20}; do "+connect+"; done; exit 0'")
+	if status != exitOK || !strings.Contains(out, "PASSED") {
+		t.Errorf("status %d\n%s%s", status, out, errs)
+	}
+}
+
+// TestGateWithoutPrivileges judges counts, system calls and times as an ordinary user.
+func TestGateWithoutPrivileges(t *testing.T) {
+	g := newGated(t)
+	requests := fmt.Sprintf(countPrice, `g:exact="1000"`) + `<instrreq><metric name="SYSCALL_COUNT" g:max="1000"/></instrreq>
+<instrreq><codeRegion from="price"/><metric name="WC_TIME" g:max="100 s"/></instrreq>`
+	cmd := g.command(t, requests, "--head=base/work 1000", "--runs=7")
+	cmd.Env = append(cmd.Env, "XDG_CACHE_HOME=", "HOME=/nonexistent")
+	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+	out, _ := cmd.CombinedOutput()
+	if status := cmd.ProcessState.ExitCode(); status != exitOK || strings.Count(string(out), "PASSED ") != 3 {
+		t.Errorf("status %d\n%s", status, out)
+	}
+}
+
 // TestGateRefuses checks bad input: its status, and a sentence that helps.
 func TestGateRefuses(t *testing.T) {
 	g := newGated(t)
+	g.share(t)
 	good := fmt.Sprintf(countPrice, `g:max="1"`)
 	for _, test := range []struct {
 		requests string
@@ -150,10 +185,12 @@ func TestGateRefuses(t *testing.T) {
 		{good, []string{"--head=head/nothing"}, exitFailed, "cannot start head/nothing"},
 		{good, []string{"--head=head/work 1 crash"}, exitFailed, "signal aborted"},
 		{good, []string{"--head=head/work 1 fail"}, exitFailed, "status 3\nno such order"},
-		{good, []string{"--head=head/work 1 stay", "--max-time=5s"}, exitFailed, "use --load or --for"},
+		{good, []string{"--head=head/work 1 stay", "--max-time=4s"}, exitFailed, "use --load or --for"},
+		{good, []string{"--head=head/work 1 fork"}, exitFailed, "(work), which it has started, goes on"},
+		{good, []string{"--head=head/work 1 stay", "--load=sleep 60", "--max-time=4s"}, exitFailed, "sleep 60\" did not end"},
 		{good, []string{"--head=head/work 1", "--for=20s"}, exitFailed, "shorter --for"},
 		{good, []string{"--head=head/work 1 stay", "--load=exit 7"}, exitFailed, "the load failed"},
-		{good, []string{"--head=head/work 1 stay", "--ready=false", "--load=true", "--max-time=5s"}, exitFailed, "not ready in time"},
+		{good, []string{"--head=head/work 1 stay", "--ready=false", "--load=true", "--max-time=4s"}, exitFailed, "not ready in time"},
 		{good, []string{"--head=head/work 1", "--gateway=unix:/nonexistent/s"}, exitUnreachable, "no gateway"},
 		{strings.Replace(good, "price", "prise", 1), []string{"--head=head/work 1"}, exitFailed, "prise"},
 	} {
@@ -247,6 +284,7 @@ func TestGateCheck(t *testing.T) {
 // TestGateInit writes a gate of a program and judges the program by it.
 func TestGateInit(t *testing.T) {
 	g := newGated(t)
+	g.share(t)
 	initial := func(args ...string) (string, int) {
 		cmd := g.command(t, "")
 		cmd.Args = append([]string{miradorPath, "gate", "init", "-f", "first.xml", "--runs=7"}, args...)

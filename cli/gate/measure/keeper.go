@@ -6,8 +6,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,6 +28,8 @@ type Keeper struct {
 	cmd  *exec.Cmd
 	in   io.WriteCloser
 	mark string // entry in the environment of the gate's programs
+
+	killed map[int]bool // the process groups to end
 }
 
 // StartKeeper starts a keeper: self is the command that calls Keep.
@@ -43,7 +43,7 @@ func StartKeeper(self []string) (*Keeper, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("cannot start the keeper of the gate: %w", err)
 	}
-	k := &Keeper{cmd: cmd, in: in, mark: fmt.Sprintf("MIRADOR_GATE=%d.%d", os.Getpid(), time.Now().UnixNano())}
+	k := &Keeper{cmd: cmd, in: in, killed: map[int]bool{}, mark: fmt.Sprintf("MIRADOR_GATE=%d.%d", os.Getpid(), time.Now().UnixNano())}
 	return k, k.say("%s %s", wordMark, k.mark)
 }
 
@@ -58,13 +58,30 @@ const (
 )
 
 // Kill makes the keeper end the process group of pid.
-func (k *Keeper) Kill(pid int) error { return k.process(wordKill, pid) }
+func (k *Keeper) Kill(pid int) error {
+	k.mu.Lock()
+	k.killed[pid] = true
+	k.mu.Unlock()
+	return k.process(wordKill, pid)
+}
+
+// knows reports whether the gate has started this process, or group of processes.
+func (k *Keeper) knows(pid int) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.killed[pid]
+}
 
 // End makes the keeper send SIGTERM to a process.
 func (k *Keeper) End(pid int) error { return k.process(wordEnd, pid) }
 
 // Forget makes the keeper forget a process that has ended.
-func (k *Keeper) Forget(pid int) error { return k.say("%s %d", wordForget, pid) }
+func (k *Keeper) Forget(pid int) error {
+	k.mu.Lock()
+	delete(k.killed, pid)
+	k.mu.Unlock()
+	return k.say("%s %d", wordForget, pid)
+}
 
 // Remove makes the keeper remove a directory.
 func (k *Keeper) Remove(dir string) error { return k.say("%s %s", wordRemove, dir) }
@@ -162,14 +179,7 @@ func (k kept) isAlive(pid int) bool {
 
 // sweep kills all processes with a gate's mark.
 func sweep(mark string) {
-	files, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is valid
-	for _, file := range files {
-		env, _ := os.ReadFile(file) // it may have ended
-		if !slices.Contains(strings.Split(string(env), "\x00"), mark) {
-			continue
-		}
-		if pid, err := strconv.Atoi(strings.Split(file, "/")[2]); err == nil {
-			syscall.Kill(pid, syscall.SIGKILL)
-		}
+	for _, pid := range marked(mark) {
+		syscall.Kill(pid, syscall.SIGKILL)
 	}
 }

@@ -73,7 +73,7 @@ func (r *Runner) run(ctx context.Context, command string, t *subject) error {
 	err = l.cmd.Wait()
 	r.Keeper.Forget(l.cmd.Process.Pid)
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return fmt.Errorf("the command %q did not end: %w", command, context.Cause(ctx))
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(l.out.String()))

@@ -90,6 +90,7 @@ type subject struct {
 	port      string // in its commands
 	output    string // file of its output
 	load      *load
+	keeper    *Keeper
 }
 
 // start starts the program of a side, or attaches a running one. A program that is started waits to
@@ -137,7 +138,7 @@ func (r *Runner) subject(app client.App, own bool) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &subject{watched: w, app: app.Name, pid: pid, own: own}
+	t := &subject{watched: w, app: app.Name, pid: pid, own: own, keeper: r.Keeper}
 	if own {
 		err = r.Keeper.Kill(pid)
 	}
@@ -199,6 +200,9 @@ const mostOutput = 2000
 // failed returns an error with the end of the program's output.
 func (t *subject) failed(format string, args ...any) error {
 	text := fmt.Sprintf("%s (process %d) %s", t.name, t.pid, fmt.Sprintf(format, args...))
+	if t.own && t.hasEnded() {
+		text += t.left()
+	}
 	for _, file := range []string{t.output, t.output + ".err"} {
 		if out, err := os.ReadFile(file); err == nil && len(out) > 0 {
 			text += "\n" + strings.TrimSpace(string(out[max(0, len(out)-mostOutput):]))

@@ -142,6 +142,9 @@ func (r *Runner) work(ctx context.Context, t *subject, runs int) error {
 		if f := t.failure(); f != "" {
 			return t.failed("%s", f)
 		}
+		if t.left() != "" {
+			return t.failed("ended")
+		}
 	}
 	return nil
 }

@@ -1,8 +1,11 @@
 /* work N calls price N times and ends; with "crash" it ends by a signal, with "fail" with a status,
-   with "stay" it continues until it is ended. EXTRA is the number of calls that a change adds. */
+   with "stay" it continues until it is ended, with "fork" its child does; with "serve" it calls price once for
+   each connection to the port N. EXTRA is the number of calls that a change adds. */
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #ifndef EXTRA
@@ -30,9 +33,21 @@ __attribute__((noinline)) unsigned price(unsigned h)
 
 __attribute__((constructor)) static void early(void) { sink += price(1); }
 
+static void serve(int port)
+{
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	if (bind(listener, (struct sockaddr *)&at, sizeof at) < 0 || listen(listener, 99) < 0)
+		exit(1);
+	for (int one; (one = accept(listener, NULL, NULL)) >= 0; close(one))
+		sink += price(one);
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 2 ? argv[2] : "";
+	if (strcmp(mode, "serve") == 0)
+		serve(atoi(argv[1]));
 	for (long i = 0; i < atol(argv[1]) + EXTRA - 1; i++)
 		sink += price(i);
 	if (strcmp(mode, "crash") == 0)
@@ -41,6 +56,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "no such order\n");
 		return 3;
 	}
+	if (strcmp(mode, "fork") == 0 && fork() == 0)
+		mode = "stay";
 	if (strcmp(mode, "stay") == 0)
 		for (;;)
 			sink += price(sink);
