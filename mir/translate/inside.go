@@ -14,7 +14,7 @@ import (
 func findInside(id string, pos mir.Position, t *Targets) ([]regionCopy, *Error) {
 	var failed *Error
 	found := t.gather(func(m *Module) []*sir.Region {
-		of := functionOf(id, m)
+		of, inside := functionOf(id, m)
 		if of == nil || t.Inside == nil {
 			return nil
 		}
@@ -25,11 +25,11 @@ func findInside(id string, pos mir.Position, t *Targets) ([]regionCopy, *Error) 
 		}
 		whole := sir.Program{Regions: regions}
 		for r := range whole.All() {
-			if r.ID == id {
+			if r.ID == of.ID+inside {
 				return []*sir.Region{r}
 			}
 		}
-		failed = cmp.Or(failed, Errorf(NotFound, pos, "%s has no region %s%s", of.ID, id[len(of.ID)+1:], regionsOf(regions)))
+		failed = cmp.Or(failed, Errorf(NotFound, pos, "%s has no region %s%s", of.ID, inside[1:], regionsOf(regions)))
 		return nil
 	})
 	if len(found) > 0 {
@@ -39,18 +39,26 @@ func findInside(id string, pos mir.Position, t *Targets) ([]regionCopy, *Error) 
 }
 
 // functionOf returns the function that contains the region with an id: the function with the longest
-// id that is a prefix of it.
-func functionOf(id string, m *Module) *sir.Region {
-	for {
-		i := strings.LastIndexByte(id, '/')
-		if i < 0 {
-			return nil
-		}
-		id = id[:i]
-		if r := m.Index().ByID(id); r != nil && r.Kind == sir.Function {
-			return r
+// id that is a prefix of it. inside is what follows. Without such a function it is the one that has the
+// prefix as its name.
+func functionOf(id string, m *Module) (of *sir.Region, inside string) {
+	for _, find := range []func(string) *sir.Region{m.Index().ByID, m.onlyNamed} {
+		for i := strings.LastIndexByte(id, '/'); i >= 0; i = strings.LastIndexByte(id[:i], '/') {
+			if r := find(id[:i]); r != nil && r.Kind == sir.Function {
+				return r, id[i:]
+			}
 		}
 	}
+	return nil, ""
+}
+
+// onlyNamed returns the function with a name after the program as a prefix, if only one has it: the
+// structure of a source has names where it does not know symbols.
+func (m *Module) onlyNamed(id string) *sir.Region {
+	if found := m.namedLike(id); len(found) == 1 {
+		return found[0]
+	}
+	return nil
 }
 
 // regionsOf lists the outermost regions inside a function.

@@ -67,7 +67,8 @@ func TestCatalogSaysAggregates(t *testing.T) {
 
 // TestFindInside finds regions inside functions by their ids, and says which regions there are.
 func TestFindInside(t *testing.T) {
-	program := &sir.Program{Regions: []sir.Region{{ID: "web:net/http.Get", Name: "net/http.Get", Kind: sir.Function}, {ID: "web:bad", Name: "bad", Kind: sir.Function}}}
+	program := &sir.Program{Regions: []sir.Region{{ID: "web:net/http.Get", Name: "net/http.Get", Kind: sir.Function}, {ID: "web:bad", Name: "bad", Kind: sir.Function},
+		{ID: "web:_ZN4Cart5totalEv", Name: "Cart::total()", Kind: sir.Function}}}
 	web := Module{Program: program, Index: func() *sir.Index { return sir.NewIndex(program) }}
 	targets := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{web}}}}
 	targets.Inside = func(_ *Module, of *sir.Region) ([]sir.Region, error) {
@@ -81,6 +82,10 @@ func TestFindInside(t *testing.T) {
 		if err != nil || len(r.copies) != 1 || r.copies[0].ID != id || r.name != id {
 			t.Errorf("%s: %+v, %v", id, r, err)
 		}
+	}
+	r, _, err := findRegion(&mir.CodeRegion{From: "web:Cart::total/loop1/body"}, targets) // as the structure of the source has it
+	if err != nil || r.name != "web:_ZN4Cart5totalEv/loop1/body" {
+		t.Errorf("a region of a function by its name: %+v, %v", r, err)
 	}
 	for id, words := range map[string]string{
 		"web:net/http.Get/loop2":       "web:net/http.Get has no region loop2; it has loop1",

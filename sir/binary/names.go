@@ -14,6 +14,10 @@ import (
 // and that are called. Parts that are the target of jumps (.cold) are not functions.
 var cloneSuffix = regexp.MustCompile(`(\.(constprop|isra|part|lto_priv|localalias|clone|llvm)(\.\d+)?)+$`)
 
+// nested matches the symbol of a function inside another one in Fortran and GNU C. Go has names with
+// more dots.
+var nested = regexp.MustCompile(`^([^.]+)\.\d+$`)
+
 // coldSuffix marks the unlikely part of a function, moved elsewhere.
 var coldSuffix = regexp.MustCompile(`\.cold(\.\d+)?$`)
 
@@ -29,6 +33,7 @@ func sourceName(symbol string) string {
 		}
 	}
 	if strings.IndexByte(symbol, '.') > 0 {
+		symbol = nested.ReplaceAllString(symbol, "$1")
 		symbol = cloneSuffix.ReplaceAllString(symbol, "")
 	}
 	return printable(symbol)

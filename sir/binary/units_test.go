@@ -139,6 +139,8 @@ func TestSourceName(t *testing.T) {
 		"dot.constprop.0":        "dot",
 		"dot.isra.0.part.3":      "dot",
 		"dot.cold":               "dot.cold",
+		"inner.1":                "inner",
+		"main.main.func1.1":      "main.main.func1.1",
 		"main._omp_fn.0":         "main._omp_fn.0",
 		"main.(*T).Method.func1": "main.(*T).Method.func1",
 		"_ZN4mmul5riskyEi":       "mmul::risky(int)",
