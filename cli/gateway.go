@@ -10,6 +10,7 @@ import (
 	"mirador/omis/host/proc"
 	"mirador/omis/syntax"
 	"mirador/schemas"
+	"mirador/sir/source/apart"
 )
 
 // newGateway creates the HTTP side of the gateway.
@@ -25,6 +26,7 @@ func newGateway(s settings, token gateway.Token, log *slog.Logger, backend gatew
 		Hosts:      s.Hosts,
 		Resources:  s.Resources,
 		Fetched:    s.fetched(),
+		Sources:    apart.NewReader(sourcesSelf()).Read,
 		Rate:       s.Rate,
 		Version:    readVersion().Version,
 		Notation:   syntax.PrintReply,

@@ -20,7 +20,7 @@ import (
 )
 
 func newSIR(g *globals) *cobra.Command {
-	var output, grep, lines string
+	var output, grep, lines, program string
 	var pid, depth int
 	var tree, asJSON bool
 	cmd := &cobra.Command{
@@ -29,13 +29,15 @@ func newSIR(g *globals) *cobra.Command {
 		Long: `Prints the structure document (SIR) of executables and libraries, or of all that a
 process has loaded: its functions, with the ids that an instrumentation request
 refers to. With --depth 2 and more it contains the regions inside functions: loops,
-their bodies, and calls. --tree and --lines print a table of all regions: where they are
+their bodies, and calls. Source files (C, C++, Java, Go, Fortran) are described as one program,
+with all regions, and what was not understood is printed. --tree and --lines print a table of all regions: where they are
 in the source, and whether they can be counted and timed. --lines marks the lines that can
 be named PROGRAM:FILE:LINE: with + if they can be counted, else with -. It needs no gateway.`,
 		Example: `  mirador sir /bin/bash
   mirador sir -o mmul.sir bin/mmul bin/libmmul.so
   mirador sir --tree --grep '^mmul:multiply' bin/mmul
   mirador sir --lines examples/targets/mmul/work.c bin/mmul
+  mirador sir --tree --program mmul examples/targets/mmul/work.c examples/targets/mmul/work.h
   mirador sir --pid $$`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
@@ -55,7 +57,16 @@ be named PROGRAM:FILE:LINE: with + if they can be counted, else with -. It needs
 				return usagef("--grep: %v", err)
 			}
 			done := g.patience("reading symbols and lines")
-			structure, images, err := readStructure(cmd.Context(), args, pid, depth)
+			sources, programs := divide(args)
+			structure, images, err := readStructure(cmd.Context(), programs, pid, depth)
+			if err == nil && len(sources) > 0 {
+				var p sir.Program
+				p, err = readSources(cmd.Context(), program, sources, g.streams.Err)
+				structure.Programs = append(structure.Programs, p)
+				if cmd.Flags().Changed("depth") {
+					structure = structure.Cut(depth)
+				}
+			}
 			var own map[int]*sir.Region
 			if lines != "" && err == nil {
 				own, err = linesOf(cmd.Context(), images, lines)
@@ -77,6 +88,7 @@ be named PROGRAM:FILE:LINE: with + if they can be counted, else with -. It needs
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to a file")
+	cmd.Flags().StringVar(&program, "program", "", "the name of the program that source files are compiled to; without it, that of the first file")
 	cmd.Flags().IntVar(&pid, "pid", 0, "a process, instead of files")
 	cmd.Flags().IntVar(&depth, "depth", 1, "also print the regions inside functions: 2 their outermost loops and calls, 3 those inside these, and so on")
 	cmd.Flags().StringVar(&grep, "grep", "", "print only regions whose ids or names match this regular expression, and those around them")
@@ -152,7 +164,7 @@ func linesOf(ctx context.Context, images []*binary.Image, file string) (map[int]
 // for an error of Mirador.
 func tellStripped(w io.Writer, s *sir.Structure) {
 	for _, p := range s.Programs {
-		if len(p.Regions) == 0 {
+		if len(p.Regions) == 0 && len(p.Resources) == 0 {
 			fmt.Fprintf(w, "mirador: %s names no functions: it is stripped, and no file with its symbols is installed\n", p.Path)
 		}
 	}

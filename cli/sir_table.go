@@ -18,6 +18,7 @@ const allRegions = 1 << 20
 type regionRow struct {
 	ID        string `json:"id"`
 	Type      string `json:"type"`
+	Form      string `json:"form,omitempty"`
 	Name      string `json:"name"`
 	File      string `json:"file,omitempty"`
 	Line      int    `json:"line,omitempty"`
@@ -26,12 +27,17 @@ type regionRow struct {
 	Uncounted string `json:"uncounted,omitempty"`
 	Untimed   string `json:"untimed,omitempty"`
 	Unknown   string `json:"unknown,omitempty"`
+	source    bool
 }
 
 func regionRows(s *sir.Structure) (rows []regionRow) {
 	for i := range s.Programs {
 		for r := range s.Programs[i].All() {
-			row := regionRow{ID: r.ID, Type: string(r.Kind), Name: r.Name, File: r.File, Line: r.Line, Unknown: r.Unknown}
+			row := regionRow{ID: r.ID, Type: string(r.Kind), Form: r.Form, Name: r.Name, File: r.File, Line: r.Line, Unknown: r.Unknown}
+			if x := r.Extent; x != nil {
+				row.EndLine = x.EndLine
+			}
+			row.source = len(s.Programs[i].Resources) > 0
 			if c := r.Code; c != nil {
 				row.EndLine, row.Callee, row.Uncounted, row.Untimed = c.EndLine, c.Callee, c.Uncounted, c.Untimed
 			}
@@ -45,7 +51,9 @@ func regionRows(s *sir.Structure) (rows []regionRow) {
 func printRegions(w io.Writer, f tableFormat, s *sir.Structure) error {
 	return printTable(w, f, table[regionRow]{
 		rows: regionRows(s), header: []string{"ID", "TYPE", "LINES", "MEASURED"},
-		cells: func(r regionRow) []string { return []string{r.ID, r.Type, r.lines(), r.measured()} },
+		cells: func(r regionRow) []string {
+			return []string{r.ID, strings.TrimSpace(r.Type + " " + r.Form), r.lines(), r.measured()}
+		},
 	})
 }
 
@@ -65,7 +73,7 @@ func (r regionRow) measured() string {
 	switch {
 	case r.Unknown != "":
 		return "regions inside not known: " + r.Unknown
-	case r.Type == string(sir.Function):
+	case r.Type == string(sir.Function), r.source:
 		return ""
 	case r.Type == string(sir.Marker) && r.Uncounted == "":
 		return "count; time to another marker or function"

@@ -10,6 +10,8 @@ import (
 
 	"mirador/mir"
 	"mirador/probes"
+	"mirador/sir"
+	"mirador/sir/source"
 )
 
 // documentHandlers answer MIR documents.
@@ -23,6 +25,7 @@ type documentHandlers struct {
 	fetched      string                            // see Config
 	fetching     chan struct{}                     // has an element for each request that has a folder there
 	log          *slog.Logger
+	sources      func(ctx context.Context, program string, resources []source.Resource) (sir.Program, error) // see Config
 }
 
 // postOnlyApp answers POST /mir, which needs no name if there is exactly one application.

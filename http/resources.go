@@ -17,6 +17,7 @@ import (
 	"mirador/mir/translate"
 	"mirador/sir"
 	"mirador/sir/fetch"
+	"mirador/sir/source"
 )
 
 // mostFetching is the number of requests for which files are fetched at a time.
@@ -24,11 +25,13 @@ const mostFetching = 4
 
 // resources has what the resources of one sirreq are (MIR 2).
 type resources struct {
-	h      *documentHandlers
-	app    string
-	loaded []string          // programs and libraries of the application
-	folder *fetch.Folder     // the files from servers; nil if there are none
-	uris   map[string]string // the URIs of these files by their paths
+	h       *documentHandlers
+	app     string
+	loaded  []string // programs and libraries of the application
+	caller  *Caller
+	folder  *fetch.Folder     // the files from servers; nil if there are none
+	uris    map[string]string // the URIs of these files by their paths
+	sources []source.Resource
 	// refused has the errors of all resources, so that a tool corrects them at once.
 	refused translate.Errors
 }
@@ -40,11 +43,17 @@ func (h *documentHandlers) answerStructure(x *exchange, app string, req *mir.SIR
 	if err != nil {
 		return err
 	}
-	rs := &resources{h: h, app: app, loaded: loaded, uris: make(map[string]string)}
+	rs := &resources{h: h, app: app, loaded: loaded, caller: x.caller, uris: make(map[string]string)}
 	defer rs.end()
 	// A file may include another one of the request: all are there before one is read.
 	files := make([][]string, len(req.Resources))
 	for i, r := range req.Resources {
+		if rs.isSource(r) {
+			if err := rs.addSource(ctx, r); err != nil && !rs.refuse(r, err) {
+				return err
+			}
+			continue
+		}
 		if files[i], err = rs.filesOf(ctx, r); err != nil && !rs.refuse(r, err) {
 			return err
 		}
@@ -63,6 +72,9 @@ func (h *documentHandlers) answerStructure(x *exchange, app string, req *mir.SIR
 		}
 		fmt.Fprintln(tags, tag)
 		rs.add(whole, part)
+	}
+	if err := rs.readSources(ctx, whole, tags, req.Resources); err != nil {
+		return err
 	}
 	if len(rs.refused) > 0 {
 		slices.SortFunc(rs.refused, func(a, b *translate.Error) int {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"log/slog"
@@ -13,6 +14,8 @@ import (
 	"mirador/http/identity"
 	"mirador/mir"
 	"mirador/omis"
+	"mirador/sir"
+	"mirador/sir/source"
 )
 
 // Config configures a Server.
@@ -24,8 +27,11 @@ type Config struct {
 	// Resources are folders, and URLs of servers, whose files a sirreq may name, in addition to the
 	// applications' programs.
 	Resources []string
-	Fetched   string // the folder of files from servers, while a sirreq needs them
-	Version   string
+	// Sources returns the structure of the program that source files are compiled to. Their texts may
+	// be made to harm parsers. An error that is a *source.Error is about one of the resources.
+	Sources func(ctx context.Context, program string, resources []source.Resource) (sir.Program, error)
+	Fetched string // the folder of files from servers, while a sirreq needs them
+	Version string
 	// Notation prints a reply in OMIS notation.
 	Notation func(omis.Reply) string
 	Log      *slog.Logger // nil means slog.Default
@@ -88,7 +94,7 @@ func New(cfg Config, backend Backend) *Server {
 	s := &Server{
 		access:           who,
 		appHandlers:      appHandlers{who, bodies, backend, cfg.Limits.Applications},
-		documentHandlers: documentHandlers{who, bodies, backend, cfg.Decoder, cfg.Resources, cfg.ResolveLinks, cfg.Fetched, make(chan struct{}, mostFetching), cfg.Log},
+		documentHandlers: documentHandlers{who, bodies, backend, cfg.Decoder, cfg.Resources, cfg.ResolveLinks, cfg.Fetched, make(chan struct{}, mostFetching), cfg.Log, cfg.Sources},
 		probeHandlers:    probeHandlers{who, backend, open},
 		toolHandlers:     toolHandlers{who, bodies, backend, open, cfg.Notation},
 		cfg:              cfg, backend: backend, log: cfg.Log,
