@@ -1,6 +1,9 @@
 package omis
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Trap is the name of the placement where threads are held for the monitor.
 const Trap = "trap"
@@ -38,6 +41,9 @@ type Explanation struct {
 	Points    []Point // what the request watches in the tool's present scope
 	Enabled   bool
 	Failed    uint64 // executions with an error that no callback received
+	// Missed is when the request last may have missed events, because it took too long to move to
+	// another placement; zero if never.
+	Missed time.Time
 }
 
 // Point is a place that a request watches.

@@ -52,6 +52,9 @@ func (a *App) place(w *installed) {
 		x, err := a.tool.connected().State(request)
 		p := x.Placement
 		p.Why = a.named(p.Why)
+		if at := x.Missed; at.UnixNano() > w.missed.Load() && !at.IsZero() {
+			w.missed.Store(at.UnixNano())
+		}
 		if err == nil && p.Name != "" && !slices.ContainsFunc(all, func(q omis.Placement) bool { return looksLike(p, q) }) {
 			all = append(all, p)
 		}

@@ -69,6 +69,8 @@ type installed struct {
 	last       atomic.Pointer[[]translate.Value]
 	placements atomic.Pointer[[]omis.Placement] // of its conditional requests
 	placedAt   atomic.Int64                     // time of placements, in Unix nanoseconds
+	missed     atomic.Int64                     // when a request may have missed events, in Unix nanoseconds; 0: never
+	begun      atomic.Int64                     // when the values were discarded, in Unix nanoseconds; 0: never
 }
 
 // ID returns the identifier of the probe.
@@ -151,6 +153,7 @@ func (p *Probe) reset(ctx context.Context) error {
 	if err := p.app.tool.do(ctx, w.plan.Reset(w.handles)); err != nil {
 		return err
 	}
+	w.begun.Store(time.Now().UnixNano())
 	w.recording.reset(w.plan)
 	w.last.Store(nil)
 	if w.samples != nil {

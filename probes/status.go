@@ -3,7 +3,9 @@ package probes
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strings"
+	"time"
 
 	"mirador/mir"
 	"mirador/mir/api"
@@ -44,10 +46,21 @@ func (p *Probe) Status() Status {
 	s.Gone = w.plan.Outlived(p.app.processes.gone())
 	s.Cost = p.cost(w, request.Budget)
 	p.placeAgain(w)
+	s.Notice = w.complete(s.Notice)
 	if all := w.placements.Load(); all != nil {
 		s.Placements = *all
 	}
 	return s
+}
+
+// complete adds to a notice that the values may lack something.
+func (w *installed) complete(notice string) string {
+	at := w.missed.Load()
+	if at <= w.begun.Load() {
+		return notice
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%s; something may be missing: at %s the probe took longer than a second to move to another placement, and its processes went on meanwhile",
+		notice, time.Unix(0, at).Format(time.RFC3339)), "; ")
 }
 
 // document returns the probe document: the id and, in an answer with extensions of the gateway,

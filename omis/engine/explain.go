@@ -117,7 +117,7 @@ func (t *Tool) State(request omis.Token) (omis.Explanation, error) {
 	defer t.e.admin.Unlock()
 	x := omis.Explanation{
 		Request: syntax.Print(c.request), Placement: t.e.placing.Where(&c.run), Points: c.points(),
-		Enabled: c.active.Load(), Failed: c.failed.Load(),
+		Enabled: c.active.Load(), Failed: c.failed.Load(), Missed: c.run.Missed(),
 	}
 	x.Placement.Bias = c.run.Bias()
 	return x, nil

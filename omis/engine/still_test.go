@@ -1,12 +1,14 @@
 package engine_test
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"mirador/omis"
 	"mirador/omis/engine/fake"
 	"mirador/omis/ext/pa"
 	"mirador/omis/program"
@@ -81,6 +83,17 @@ func (m *moving) moves(request string, held, runs int64) {
 	}
 }
 
+// misses checks which of the requests may have missed events a moment ago.
+func (m *moving) misses(want []omis.Token) {
+	m.Helper()
+	for _, c := range []omis.Token{"c_1", "c_2", "c_3"} {
+		x, err := m.tool.State(c)
+		if may := !x.Missed.IsZero(); err != nil || may != slices.Contains(want, c) || may && time.Since(x.Missed) > 10*time.Second {
+			m.Errorf("%s may have missed events at %v, %v", c, x.Missed, err)
+		}
+	}
+}
+
 // timing enables requests that start a timer at 0x10 and stop it at 0x20.
 func (m *moving) timing() {
 	m.Helper()
@@ -100,6 +113,7 @@ func TestSuspendedWhileRequestsMove(t *testing.T) {
 			m.ask("thread_reached_addr([],0x10) : print([])")
 			m.moves(": csr_enable([c_3])", 2, 0)
 			m.bench.runs("c_2", "trap", "c_1, which opens or closes the same intervals")
+			m.misses(nil)
 		})
 	})
 	t.Run("with another request of the timer", func(t *testing.T) {
@@ -121,6 +135,7 @@ func TestSuspendedWhileRequestsMove(t *testing.T) {
 			m.ask("thread_reached_addr([],0x10) : print([])")
 			m.waits.Store(true)
 			m.moves(": csr_enable([c_3])", 0, 2)
+			m.misses([]omis.Token{"c_1", "c_2"})
 		})
 	})
 }

@@ -67,13 +67,22 @@ func TestMoveWhileItRuns(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := began(m, i); got != want {
+				// On a very busy machine a move may take so long that the process goes on; the requests say so.
+				if got := began(m, i); got > want || got < want && !mayHaveMissed(m) {
 					t.Errorf("%d of %d calls were counted", got, want)
 				}
 				m.Ask(": csr_delete([%s])", strings.Join(m.CSRs, ","))
 			}
 		})
 	}
+}
+
+// mayHaveMissed reports whether a request says that it may have missed events.
+func mayHaveMissed(m *rig.Monitor) bool {
+	return slices.ContainsFunc(m.CSRs, func(c string) bool {
+		x, err := m.Tool.State(omis.Token(c))
+		return err == nil && !x.Missed.IsZero()
+	})
 }
 
 // comesTo waits until all requests have a placement. That should take a second at most; the limit leaves

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mirador/omis"
@@ -94,6 +95,16 @@ type Request struct {
 	resting  map[*Process]*Subscription // programs that are placed while the request is disabled
 	observed map[*Process]float64       // where it ever was executed, and the CPU time of the process before that
 	spent    omis.Spending              // where it is not executed any more
+	missed   atomic.Int64               // see Missed, in Unix nanoseconds; 0: never
+}
+
+// Missed returns when the request last may have missed events, because it took too long to move to another
+// placement. The zero time means never.
+func (c *Request) Missed() (t time.Time) {
+	if ns := c.missed.Load(); ns != 0 {
+		t = time.Unix(0, ns)
+	}
+	return t
 }
 
 // Owner is the engine's side of a request.

@@ -41,6 +41,7 @@ type Process struct {
 	victims  map[*Request][]*Subscription // by the request that is in their way: see rechoose.go
 	tries    map[*Request]int             // how often requests were tried again
 	still    bool                         // it is suspended while requests move
+	moving   []*Request                   // what moves while it is suspended
 	feeds    map[feedKey]*feed
 	sources  map[service.Cell]int // how many programs read a cell
 }

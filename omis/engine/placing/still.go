@@ -17,12 +17,15 @@ type stillness struct {
 }
 
 // mostStill is the longest time that a process is suspended. A request that becomes a breakpoint takes half
-// a millisecond. If requests are not placed by then, they may miss events, and the log says so.
+// a millisecond. If requests are not placed by then, they may miss events: their State and the log say so.
 const mostStill = time.Second
 
 // begin suspends the process, if a moving subscription is executed in it (and does not rest).
 func (s *stillness) begin(moving []*Subscription) {
 	moving = slices.DeleteFunc(slices.Clone(moving), func(m *Subscription) bool { return m.Request.Subs[s.Proc] != m })
+	for _, m := range moving {
+		s.Proc.moving = append(s.Proc.moving, m.Request)
+	}
 	if s.Proc.still || len(moving) == 0 {
 		return
 	}
@@ -34,9 +37,13 @@ func (s *stillness) begin(moving []*Subscription) {
 	})
 	s.Proc.still = true
 	s.goOn = func() {
-		late.Stop()
+		if !late.Stop() {
+			for _, c := range s.Proc.moving {
+				c.missed.Store(time.Now().UnixNano())
+			}
+		}
 		thaw()
-		s.Proc.still = false
+		s.Proc.still, s.Proc.moving = false, nil
 	}
 }
 

@@ -5,6 +5,7 @@ package rig
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -49,7 +50,7 @@ func OpenAll(t testing.TB, c linux.Config, placers []NewPlacer, g *Target) *Moni
 			all = append(all, placer(t, n))
 		}
 		return all
-	}})
+	}, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
