@@ -231,6 +231,13 @@ func TestLocks(t *testing.T) {
 	if text := a.must(t, "", "locks", "activity"); !strings.Contains(text, strconv.Itoa(a.p.PID)) {
 		t.Error(text)
 	}
+	var sums []waits // one thread waits all the time
+	if err := json.Unmarshal([]byte(a.must(t, "", "locks", "activity", "--for", "100ms", "--json")), &sums); err != nil {
+		t.Fatal(err)
+	}
+	if len(sums) != 1 || sums[0].Address != locks[0].Address || !slices.Equal(sums[0].Holders, []int{a.p.PID}) || sums[0].Seconds < 0.1 {
+		t.Errorf("%+v, want 0.1 s of the lock %+v", sums, locks)
+	}
 	a.p.Tell("x")
 	a.p.Line()
 	if text := a.must(t, "", "locks", "activity", "--json"); strings.TrimSpace(text) != "[]" {
