@@ -72,7 +72,7 @@ func TestGateDuet(t *testing.T) {
 	}
 	if reason := rep.Results[0].Reason; !strings.Contains(reason, "in its own code") && !strings.Contains(reason, "In each call of head") {
 		t.Errorf("the failure is not explained: %s", reason)
-	} else if !strings.Contains(reason, "In the slowest round (") || !strings.Contains(reason, "work in ") {
+	} else if !strings.Contains(reason, ". The slowest round (") || !strings.Contains(reason, "work in ") {
 		t.Errorf("the slowest round is not described: %s", reason)
 	}
 	if most != 3 || !seen["T (stopped)"] || !seen["R (running)"] {
@@ -112,24 +112,22 @@ func (g *gated) observe(t *testing.T, seen map[string]bool) int {
 // TestGateDuetKilled kills a gate while its programs are stopped: none stays stopped, none is left.
 func TestGateDuetKilled(t *testing.T) {
 	g := newGated(t)
-	for range 2 {
-		cmd := g.command(t, slowerPrice, "--base=base/work 1 stay", "--head=head/work 1 stay", "--rounds=1000")
-		if err := startTied(cmd); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "all programs are there, two of them stopped", func() bool {
-			stopped := 0
-			for _, pid := range g.workers() {
-				if field(pid, "State") == "T (stopped)" {
-					stopped++
-				}
-			}
-			return stopped >= 2
-		})
-		cmd.Process.Signal(syscall.SIGKILL)
-		cmd.Wait()
-		eventually(t, "the programs end", func() bool { return len(g.workers()) == 0 })
+	cmd := g.command(t, slowerPrice, "--base=base/work 1 stay", "--head=head/work 1 stay", "--rounds=1000")
+	if err := startTied(cmd); err != nil {
+		t.Fatal(err)
 	}
+	eventually(t, "all programs are there, two of them stopped", func() bool {
+		stopped := 0
+		for _, pid := range g.workers() {
+			if field(pid, "State") == "T (stopped)" {
+				stopped++
+			}
+		}
+		return stopped >= 2
+	})
+	cmd.Process.Signal(syscall.SIGKILL)
+	cmd.Wait()
+	eventually(t, "the programs end", func() bool { return len(g.workers()) == 0 })
 }
 
 // TestGateDuetRefuses checks what cannot be compared.

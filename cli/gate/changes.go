@@ -55,7 +55,7 @@ func (g *Gate) judgeChanges(ctx context.Context, rep *report.Report, limits []re
 		if r.Outcome == verdict.Failed {
 			g.explain(ctx, &r)
 			if slowest := g.Runner.Slowest(i); len(slowest) > 0 {
-				r.Reason += ". In the slowest round " + strings.Join(slowest, "; ")
+				r.Reason += ". The slowest round " + strings.Join(slowest, "; ")
 			}
 		}
 		g.remarkBias(&r)

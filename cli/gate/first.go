@@ -84,6 +84,9 @@ func (d *Draft) text(found []measure.Hot, values, system [][]measure.Value) stri
 		fmt.Fprintf(&b, "  <instrreq>\n    <codeRegion from=%s/>\n", attribute(f.Region))
 		d.count(&b, count)
 		for n, v := range [][]measure.Value{p50, p99} {
+			if calls, _ := ends(count); n > 0 && calls < leastForHigh && d.Runner.For == 0 {
+				break // few calls
+			}
 			low, high := ends(v)
 			comment(&b, "    ", "p%g was %s to %s", percentOf[n], report.Amount(low, "ms"), report.Amount(high, "ms"))
 			fmt.Fprintf(&b, "    <metric name=\"WC_TIME\" g:max=%q g:of=\"p%g\"/>\n", limitOf(v, margins[n]), percentOf[n])
@@ -144,8 +147,14 @@ func limitOf(v []measure.Value, margin float64) string {
 		high = max(high, i.High)
 	}
 	high += off
-	return rounded(max(high+2*(high-low), margin*high))
+	return rounded(max(high+2*(high-low), margin*high, high+shortest))
 }
+
+// shortest is the least distance of a limit from what was seen, in milliseconds: clocks are not more exact.
+const shortest = 50e-6
+
+// leastForHigh is the number of calls below which a high percentile is that of single calls.
+const leastForHigh = 200
 
 // rounded writes a time with two digits, rounded up.
 func rounded(ms float64) string {

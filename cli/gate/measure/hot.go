@@ -73,6 +73,9 @@ func (r *Runner) candidates(ctx context.Context, t *subject, prefix string) (nam
 			}
 		}
 	}
+	if own := slices.DeleteFunc(slices.Clone(names), func(id string) bool { return !ofModule(id) }); len(names) > mostCandidates && len(own) > 0 {
+		names = own
+	}
 	switch {
 	case len(names) == 0 && prefix != "":
 		return nil, fmt.Errorf("%s has no function whose name begins with %s; mirador sir %s lists them", t.name, prefix, t.path)
@@ -82,6 +85,14 @@ func (r *Runner) candidates(ctx context.Context, t *subject, prefix string) (nam
 		return nil, fmt.Errorf("%s has %d functions, and %d are probed at most: name some by the beginning of their names, with --functions", t.name, len(names), mostCandidates)
 	}
 	return names, nil
+}
+
+// ofModule reports whether the id of a function is that of a Go program's own package, or of a module: packages of
+// the standard library have no domain in their path.
+func ofModule(id string) bool {
+	_, name, _ := strings.Cut(id, ":")
+	domain, _, path := strings.Cut(name, "/")
+	return strings.HasPrefix(name, "main.") || path && strings.Contains(domain, ".")
 }
 
 // mostShare is the part of the program's time that a probe may take while the hot functions are

@@ -95,21 +95,21 @@ func stacksOf(found map[string]mir.Entity) (stacks []string) {
 	return slices.Compact(stacks)
 }
 
-// Slowest says what the slowest round of a limit was like: which threads took longer, if there are several,
-// and where the threads of head were at its end. It returns nothing if no round was slower than the limit
+// Slowest says what the slowest round of a limit was like: how long a call took, where the threads of head were at its
+// end, and, if there are several, how long each takes. It returns nothing if no round was slower than the limit
 // allows.
 func (r *Runner) Slowest(limit int) (reasons []string) {
 	if limit >= len(r.slowest) || r.slowest[limit].ratio == 0 {
 		return nil
 	}
 	s := &r.slowest[limit]
-	if len(s.calls[1]) > loneThread {
-		reasons = s.byThread()
+	text := fmt.Sprintf("(%.4g us in each call, %+.1f %%)", s.took*1e3, 100*math.Expm1(s.ratio))
+	if shown := s.stacks[:min(len(s.stacks), mostShown)]; len(shown) > 0 {
+		text += " ended with " + strings.Join(shown, "; ")
 	}
-	if len(s.stacks) > 0 {
-		shown := s.stacks[:min(len(s.stacks), mostShown)]
-		reasons = append([]string{fmt.Sprintf("(%.4g us in each call, %+.1f %%) ended with %s",
-			s.took*1e3, 100*math.Expm1(s.ratio), strings.Join(shown, "; "))}, reasons...)
+	reasons = []string{text}
+	if len(s.calls[1]) > loneThread {
+		reasons = append(reasons, s.byThread()...)
 	}
 	return reasons
 }
