@@ -82,6 +82,7 @@ needs-run:
 needs-test:
 	@scripts/install run test
 	@scripts/criu || true
+	@scripts/sourcetrees >/dev/null
 
 # What cannot be had is named in the tables, with the reason.
 needs-bench:

@@ -131,6 +131,7 @@ func outlines(ctx context.Context, files []*outline.File, resources []Resource) 
 			return ctx.Err()
 		}
 	}
+	shared.Declared()
 	for i, f := range files {
 		switch f.Language {
 		case "fortran":

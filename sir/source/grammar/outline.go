@@ -35,7 +35,8 @@ type scope struct {
 // Parse finds the units and regions of a file. The error is that of ctx.
 func Parse(ctx context.Context, f *outline.File, x *Facts) error {
 	l := languages[f.Language]()
-	w := &walker{language: l, file: f, text: x.masked(f), facts: x, values: map[string]bool{}}
+	text, begin := x.masked(f)
+	w := &walker{language: l, file: f, text: text, facts: x, values: map[string]bool{}}
 	list, err := l.parse(ctx, w.text)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -51,8 +52,8 @@ func Parse(ctx context.Context, f *outline.File, x *Facts) error {
 	s := &scope{c: !l.cpp && !l.java}
 	w.gaps(0)
 	w.inside(0, s, &f.Nodes)
-	for _, m := range x.macros(f) {
-		w.nameMacro(f.Nodes, m)
+	for _, at := range begin {
+		nameMacro(f.Nodes, at)
 	}
 	return nil
 }

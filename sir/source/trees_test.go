@@ -1,0 +1,70 @@
+package source
+
+import (
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mirador/sir"
+)
+
+// TestSourceTrees reads programs of others in C, C++, Java and Fortran, each as one program: the regions
+// are sound, and most is understood.
+func TestSourceTrees(t *testing.T) {
+	out, err := exec.Command("../../scripts/sourcetrees").Output()
+	if err != nil {
+		t.Fatalf("scripts/sourcetrees: %v", err)
+	}
+	cache := strings.TrimSpace(string(out))
+	for name, want := range map[string]struct {
+		broken int // files of which something is not understood: macros get types and operators
+		least  map[sir.Kind]int
+	}{
+		"lua5.4":         {30, map[sir.Kind]int{sir.Function: 900, sir.Loop: 300, sir.Switch: 50, sir.Call: 5000}},
+		"leveldb":        {20, map[sir.Kind]int{sir.Class: 80, sir.Method: 700, sir.Loop: 240, sir.Call: 4000}},
+		"libjsoup-java":  {0, map[sir.Kind]int{sir.Class: 100, sir.Method: 1500, sir.Loop: 150, sir.Try: 30}},
+		"minpack":        {0, map[sir.Kind]int{sir.Subroutine: 20, sir.Loop: 190}},
+		"netcdf-fortran": {5, map[sir.Kind]int{sir.Function: 300, sir.Subroutine: 200, sir.IO: 300, sir.If: 800}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			resources := tree(t, filepath.Join(cache, name))
+			p := read(t, name, resources...)
+			broken := 0
+			for _, r := range p.Resources {
+				for _, g := range r.Gaps {
+					if strings.Contains(g.Reason, "understood") || strings.Contains(g.Reason, "missing") {
+						broken++
+						t.Logf("%s:%d: %s", r.In, g.Line, g.Reason)
+						break
+					}
+				}
+			}
+			if broken > want.broken {
+				t.Errorf("%d of %d files are not understood completely", broken, len(resources))
+			}
+			for kind, n := range sound(t, &p, resources) {
+				want.least[kind] -= n
+			}
+			for kind, n := range want.least {
+				if n > 0 {
+					t.Errorf("there are %d fewer regions of the kind %s", n, kind)
+				}
+			}
+		})
+	}
+}
+
+func tree(t *testing.T, dir string) (resources []Resource) {
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && Language(path) != "" {
+			resources = append(resources, resource(t, path))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resources
+}
