@@ -3,16 +3,21 @@
 //
 // The command line may import it; it imports sir, and the readers of languages below it. Sources are
 // untrusted: sizes, depth and numbers of regions are limited, and reading ends with its context.
-// Read starts no goroutines and may be called concurrently.
+// Read may be called concurrently. It parses files on all processors, by goroutines that end before it
+// returns.
 package source
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"regexp"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"mirador/sir"
 	"mirador/sir/source/fortran"
@@ -132,22 +137,40 @@ func outlines(ctx context.Context, files []*outline.File, resources []Resource) 
 		}
 	}
 	shared.Declared()
-	for i, f := range files {
+	for i, f := range files { // the compiler numbers functions of several files
+		if f.Language == "go" {
+			parsed[i].Outline(paths[i], packages[paths[i]])
+		}
+	}
+	return eachFile(ctx, files, func(f *outline.File) error {
 		switch f.Language {
 		case "fortran":
 			fortran.Parse(f, &procedures)
 		case "c", "c++", "java":
-			if err := grammar.Parse(ctx, f, &shared); err != nil {
-				return err
+			return grammar.Parse(ctx, f, &shared)
+		}
+		return nil
+	})
+}
+
+// eachFile calls a function for each file, on all processors, until one fails.
+func eachFile(ctx context.Context, files []*outline.File, do func(*outline.File) error) error {
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	failed := make([]error, runtime.GOMAXPROCS(0))
+	for w := range failed {
+		workers.Go(func() {
+			for ctx.Err() == nil && failed[w] == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(files) {
+					return
+				}
+				failed[w] = do(files[i])
 			}
-		case "go":
-			parsed[i].Outline(paths[i], packages[paths[i]])
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+		})
 	}
-	return nil
+	workers.Wait()
+	return cmp.Or(ctx.Err(), errors.Join(failed...))
 }
 
 // importPath returns the path of a package in the symbols of a program.

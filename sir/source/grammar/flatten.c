@@ -28,6 +28,12 @@ LINKED uint16_t ts_node_symbol(TSNode);
 LINKED uint32_t ts_node_start_byte(TSNode);
 LINKED uint32_t ts_node_end_byte(TSNode);
 LINKED bool ts_node_is_missing(TSNode);
+LINKED void ts_set_allocator(void *(*)(size_t), void *(*)(size_t, size_t), void *(*)(void *, size_t), void (*)(void *));
+
+void use_malloc(void)
+{
+	ts_set_allocator(malloc, calloc, realloc, free);
+}
 
 static const uint16_t error_symbol = 0xffff;
 

@@ -19,6 +19,10 @@ typedef struct {
 	int cut; // the limit of pieces was reached, or there is no memory
 } pieces;
 
+// use_malloc makes the library allocate memory without calls to Go. It must be called before parsers are
+// made. The binding's own functions call malloc too, so that blocks may be freed by either.
+void use_malloc(void);
+
 // flatten visits the tree below root. symbols and fields say of which symbols and of which fields nodes
 // are copied: 0 no, 1 yes, 2 yes, without what is inside. What is inside others is visited in any case.
 void flatten(void *root, const uint8_t *symbols, uint32_t symbol_count, const uint8_t *fields, uint32_t field_count,
