@@ -34,7 +34,7 @@ const (
 )
 
 var (
-	define     = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*define[ \t]+(\w{3,100})(\([^)\n]*\))?[ \t]*((?:\\\r?\n[ \t]*)?[^\n]{0,200})`)
+	define     = regexp.MustCompile(`^[ \t]*#[ \t]*define[ \t]+(\w{3,100})(\([^)\n]*\))?[ \t]*((?:\\\r?\n[ \t]*)?[^\n]{0,200})`)
 	beginsLoop = regexp.MustCompile(`^(?:for|while)[ \t]*\(`)
 	comments   = regexp.MustCompile(`/\*.*?(\*/|$)|//.*`)
 	attributes = regexp.MustCompile(`__attribute__[ \t]*\(\(.*\)\)|__declspec[ \t]*\([^)]*\)|\bextern\b|\b__inline(__)?\b`)
@@ -52,7 +52,18 @@ func (x *Facts) Declare(f *outline.File) {
 	if f.Language == "java" {
 		return
 	}
-	for _, found := range define.FindAllSubmatch(f.Text, mostMacros) {
+	const word, longest = "define", 600
+	for at := 0; ; at += len(word) {
+		i := bytes.Index(f.Text[at:], []byte(word))
+		if i < 0 {
+			return
+		}
+		at += i
+		line := bytes.LastIndexByte(f.Text[:at], '\n') + 1
+		found := define.FindSubmatch(f.Text[line:min(len(f.Text), line+longest)])
+		if found == nil {
+			continue
+		}
 		name := string(found[1])
 		m := x.macros[name]
 		if m == nil && len(x.macros) < mostMacros {
