@@ -146,3 +146,55 @@ func TestIDsOfFortran(t *testing.T) {
 		same(t, p, program)
 	}
 }
+
+// TestNamesOfCPP checks that the functions of C++ sources have the names of those in the program, without
+// their parameters, and the same loops inside. Instances of templates have arguments in their names.
+func TestNamesOfCPP(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "classes")
+	var resources []Resource
+	args := []string{"-O0", "-g", "-w", "-o", path}
+	for _, f := range []string{"classes.cc", "twin_a.cc", "twin_b.cc"} {
+		resources = append(resources, resource(t, "../binary/testdata/"+f))
+		args = append(args, "../binary/testdata/"+f)
+	}
+	output(t, "g++", args...)
+	p := read(t, "classes", resources...)
+	sound(t, &p, resources)
+	program := compiled(t, path, "classes:")
+	named := map[string][]sir.Region{}
+	for _, r := range program.Regions {
+		name, _, _ := strings.Cut(r.Name, "(")
+		named[name] = append(named[name], r)
+	}
+	checked := 0
+	for r := range p.All() {
+		if !outline.HasCode(r.Kind) || r.Kind == sir.Lambda || r.Form == "template" {
+			continue
+		}
+		found := named[r.Name]
+		if len(found) == 0 {
+			t.Errorf("the program has no function called %s", r.Name)
+			continue
+		}
+		checked++
+		a, b := loopsOf(r), loopsOf(&found[0])
+		if len(found) == 1 && !slices.Equal(a, b) {
+			t.Errorf("%s has the loops %q in the source, %q in the program", r.Name, a, b)
+		}
+	}
+	if checked < 5 {
+		t.Errorf("%d functions were compared", checked)
+	}
+}
+
+// loopsOf returns the ids of the loops inside a function, without its own.
+func loopsOf(r *sir.Region) (list []string) {
+	whole := sir.Program{Regions: r.Regions}
+	for inner := range whole.All() {
+		if inner.Kind == sir.Loop {
+			list = append(list, strings.TrimPrefix(inner.ID, r.ID))
+		}
+	}
+	slices.Sort(list)
+	return list
+}

@@ -74,6 +74,7 @@ const (
 	initializer // of a class
 	definition  // of a macro
 	skipped
+	template
 )
 
 // roles are the roles of all three grammars, by the names of symbols.
@@ -91,7 +92,7 @@ var roles = map[string]role{
 	"try_statement": try, "try_with_resources_statement": try, "catch_clause": catch, "finally_clause": finally, "synchronized_statement": synchronized,
 	"preproc_call": pragma, "preproc_include": include, "preproc_if": conditional, "preproc_ifdef": conditional,
 	"preproc_else": otherBranch, "preproc_elif": otherBranch, "preproc_elifdef": otherBranch, "preproc_def": definition, "preproc_function_def": definition,
-	"linkage_specification": linkage, "storage_class_specifier": storage, "function_declarator": functionDeclarator, "pointer_declarator": pointerDeclarator,
+	"template_declaration": template, "linkage_specification": linkage, "storage_class_specifier": storage, "function_declarator": functionDeclarator, "pointer_declarator": pointerDeclarator,
 	"declaration": declaration, "parameter_declaration": parameter, "formal_parameter": parameter, "spread_parameter": parameter,
 	"labeled_statement": label, "goto_statement": jump, "break_statement": leave, "continue_statement": repeat, "package_declaration": packaging,
 	"compound_statement": statement, "expression_statement": statement, "block": statement, "local_variable_declaration": statement, "yield_statement": statement,

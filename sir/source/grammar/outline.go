@@ -26,6 +26,7 @@ type scope struct {
 	names    string          // of the classes and namespaces around, with the sign that separates them
 	c        bool            // functions have the symbols of C
 	inClass  bool            // directly
+	template bool            // of functions or classes
 	function bool            // inside one
 	values   map[string]bool // its variables
 	labels   map[string]bool // that are before
@@ -149,6 +150,10 @@ func (w *walker) visit(i, end int, s *scope, into *[]*outline.Node) (next int) {
 	case linkage:
 		inner := *s
 		inner.c = strings.Contains(w.source(w.field(i, "value")), `"C"`)
+		w.inside(i, &inner, into)
+	case template:
+		inner := *s
+		inner.template = true
 		w.inside(i, &inner, into)
 	case loopFor, loopRange, loopWhile, loopDo:
 		w.loop(i, r, s, into)

@@ -27,7 +27,7 @@ func (w *walker) class(i int, s *scope, into *[]*outline.Node) {
 	if w.role(i) == namespace {
 		n.Kind = sir.Module
 	}
-	inner := scope{inClass: true, unnamed: s.unnamed}
+	inner := scope{inClass: true, template: s.template, unnamed: s.unnamed}
 	if inner.unnamed == nil {
 		inner.unnamed = new(int)
 	}
@@ -85,6 +85,9 @@ func (w *walker) function(i int, r role, s *scope, into *[]*outline.Node) {
 			n.Name = "?"
 		} else {
 			w.nameFunction(n, name, s)
+		}
+		if s.template {
+			n.Form = "template"
 		}
 		for c := range w.children(i) {
 			n.Static = n.Static || w.role(c) == storage && w.source(c) == "static" && !s.inClass
