@@ -26,14 +26,29 @@ func TestResourcesFromServers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for name, text := range map[string]string{
+		filepath.Join(web, "mmul.c"):         "#include \"prototypes.h\"\nint work(int n) {\n\teach_row(i, n) { step(i); }\n}\n",
+		filepath.Join(files, "prototypes.h"): "#define each_row(i, n) for (int i = 0; i < n; i++)\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	server := httptest.NewServer(http.FileServer(http.Dir(web)))
 	t.Cleanup(server.Close)
 	ftp := "ftp://" + ftpserver.Start(t, files) + "/"
-	s := startServe(t, os.Geteuid(), "--resources", server.URL+"/tally", "--resources", ftp)
+	s := startServe(t, os.Geteuid(), "--resources", server.URL+"/tally", "--resources", server.URL+"/mmul.c", "--resources", ftp)
 	c := startTally(t)
 	s.must(t, "", "attach", strconv.Itoa(c.PID))
 	reply := s.mir(t, "tally", `<sirreq><resource in="`+server.URL+`/tally"/><resource in="`+ftp+`other"/></sirreq>`)
 	for _, part := range []string{`path="` + server.URL + `/tally"`, `path="` + ftp + `other"`, `id="tally:work"`, `id="other:work"`} {
+		if !strings.Contains(reply, part) {
+			t.Errorf("%s is missing in %s", part, reply)
+		}
+	}
+	// The example of MIR 2: a program from the Web, and a file that it includes by ftp.
+	reply = s.mir(t, "tally", `<sirreq><resource in="`+server.URL+`/mmul.c"/><resource in="`+strings.Replace(ftp, "//", "//anonymous@", 1)+`prototypes.h"/></sirreq>`)
+	for _, part := range []string{`in="` + server.URL + `/mmul.c"`, `id="tally:work/loop1" type="loop" form="macro"`, `prototypes.h"`} {
 		if !strings.Contains(reply, part) {
 			t.Errorf("%s is missing in %s", part, reply)
 		}
