@@ -95,6 +95,7 @@ func TestSIRTables(t *testing.T) {
 	}{
 		{"the table", print("--tree", "--grep", "^rounds:rounds"), []string{
 			"rounds:rounds/loop1 loop rounds.c:15-19 count, time", "rounds:rounds/loop1/loop1/call.step call rounds.c:19 count, time"}},
+		{"a function with copies", print("--tree", "--grep", "^kept$"), []string{"rounds:kept function", "also inlined into 1 functions: rounds:main"}},
 		{"JSON", print("--tree", "--json", "--grep", "call"), []string{`"id": "rounds:rounds/loop1/loop1/call.step"`, `"callee": "step"`}},
 		{"line 15", source[14], []string{"15 + for (int i = 0; i < n; i++) {", "rounds:rounds/loop1 rounds:rounds/loop1/body"}},
 		{"line 19", source[18], []string{"found += step(k);", "rounds:rounds/loop1/loop1/call.step"}},

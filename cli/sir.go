@@ -76,12 +76,13 @@ be named PROGRAM:FILE:LINE: with + if they can be counted, else with -. It needs
 				return err
 			}
 			tellStripped(g.streams.Err, structure)
+			whole := structure
 			structure = structure.Where(func(r *sir.Region) bool { return chosen.MatchString(r.ID) || chosen.MatchString(r.Name) })
 			switch out := forPeople(g.streams.Out); {
 			case lines != "":
 				return printLines(out, lines, structure, own)
 			case tree || asJSON:
-				return printRegions(out, tableFormat{json: asJSON}, structure)
+				return printRegions(out, tableFormat{json: asJSON}, structure, whole)
 			default:
 				return writeStructure(out, output, structure)
 			}

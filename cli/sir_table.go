@@ -28,10 +28,14 @@ type regionRow struct {
 	Untimed   string `json:"untimed,omitempty"`
 	Unknown   string `json:"unknown,omitempty"`
 	source    bool
+	// InlinedInto are the functions that also contain code of this function. It is not counted with it.
+	InlinedInto []string `json:"inlinedInto,omitempty"`
 }
 
-func regionRows(s *sir.Structure) (rows []regionRow) {
+// regionRows returns the regions of a structure, or of a part of a whole one with the same programs.
+func regionRows(s, whole *sir.Structure) (rows []regionRow) {
 	for i := range s.Programs {
+		into := inlinedInto(&whole.Programs[i])
 		for r := range s.Programs[i].All() {
 			row := regionRow{ID: r.ID, Type: string(r.Kind), Form: r.Form, Name: r.Name, File: r.File, Line: r.Line, Unknown: r.Unknown}
 			if x := r.Extent; x != nil {
@@ -41,16 +45,35 @@ func regionRows(s *sir.Structure) (rows []regionRow) {
 			if c := r.Code; c != nil {
 				row.EndLine, row.Callee, row.Uncounted, row.Untimed = c.EndLine, c.Callee, c.Uncounted, c.Untimed
 			}
+			if r.Kind == sir.Function {
+				row.InlinedInto = into[r.Symbol]
+			}
 			rows = append(rows, row)
 		}
 	}
 	return rows
 }
 
+// inlinedInto returns the functions into which functions are inlined, by the symbols of the latter.
+func inlinedInto(p *sir.Program) map[string][]string {
+	into := make(map[string][]string)
+	for i := range p.Regions {
+		f := &p.Regions[i]
+		whole := sir.Program{Regions: f.Regions}
+		for r := range whole.All() {
+			symbol := strings.TrimPrefix(r.Name, "inlined.")
+			if known := into[symbol]; r.Kind == sir.Inlined && (len(known) == 0 || known[len(known)-1] != f.ID) {
+				into[symbol] = append(known, f.ID)
+			}
+		}
+	}
+	return into
+}
+
 // printRegions prints all regions of a structure, each before those inside it.
-func printRegions(w io.Writer, f tableFormat, s *sir.Structure) error {
+func printRegions(w io.Writer, f tableFormat, s, whole *sir.Structure) error {
 	return printTable(w, f, table[regionRow]{
-		rows: regionRows(s), header: []string{"ID", "TYPE", "LINES", "MEASURED"},
+		rows: regionRows(s, whole), header: []string{"ID", "TYPE", "LINES", "MEASURED"},
 		cells: func(r regionRow) []string {
 			return []string{r.ID, strings.TrimSpace(r.Type + " " + r.Form), r.lines(), r.measured()}
 		},
@@ -73,6 +96,9 @@ func (r regionRow) measured() string {
 	switch {
 	case r.Unknown != "":
 		return "regions inside not known: " + r.Unknown
+	case len(r.InlinedInto) > 0:
+		const most = 3
+		return fmt.Sprintf("also inlined into %d functions: %s", len(r.InlinedInto), strings.Join(r.InlinedInto[:min(len(r.InlinedInto), most)], ", "))
 	case r.Type == string(sir.Function), r.source:
 		return ""
 	case r.Type == string(sir.Marker) && r.Uncounted == "":
@@ -88,7 +114,7 @@ func (r regionRow) measured() string {
 // idsByLine returns the ids of the regions that begin at each line of a file.
 func idsByLine(s *sir.Structure, is func(file string) bool) map[int][]string {
 	at := make(map[int][]string)
-	for _, r := range regionRows(s) {
+	for _, r := range regionRows(s, s) {
 		if r.Line > 0 && is(r.File) {
 			at[r.Line] = append(at[r.Line], r.ID)
 		}

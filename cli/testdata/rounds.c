@@ -21,8 +21,18 @@ __attribute__((noinline)) int rounds(int n, volatile int *m)
 	return found;
 }
 
+/* kept is inlined and called through a pointer. */
+static int kept(int v)
+{
+	sink += v & 4;
+	return v;
+}
+
+static int (*volatile keeper)(int) = kept;
+
 static inline int finished(int v)
 {
+	v = kept(v);
 	sink += v & 2;
 	return v;
 }
@@ -31,6 +41,7 @@ int main(void)
 {
 	int n, m;
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	keeper(0);
 	puts("ready");
 	while (scanf("%d %d", &n, &m) == 2)
 		printf("%d\n", finished(rounds(n, &m)));

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"debug/dwarf"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/arch/x86/x86asm"
 
@@ -22,8 +24,10 @@ type instance struct {
 	call         position
 }
 
-// mostInstances limits the instances of one program.
-const mostInstances = 1 << 20
+// mostInstances limits the instances of one program, and their ranges. Large programs have about 500,000.
+const mostInstances = 4 << 20
+
+var errManyInstances = errors.New("the debug information has too many inlined functions")
 
 // holds reports whether an instruction belongs to the instance.
 func (i *instance) holds(addr uint64) bool { return coveredBy(i.ranges, addr) > 0 }
@@ -36,10 +40,13 @@ func (t *lineTable) instancesOf(ctx context.Context, d *lineData, u compileUnit)
 	if known, ok := t.inlined.Load(u.First); ok {
 		return known.([]instance), nil
 	}
-	w := inlinedWalk{d: d, ctx: ctx, unit: u, names: map[dwarf.Offset][2]string{}}
+	w := inlinedWalk{d: d, ctx: ctx, unit: u, names: map[dwarf.Offset][2]string{}, count: &t.instances}
 	_ = guard("", w.read) // what a damaged unit has before the damage
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return nil, ctx.Err()
+	case t.instances.Load() > mostInstances:
+		return nil, errManyInstances
 	}
 	slices.SortStableFunc(w.found, func(a, b instance) int { return cmp.Compare(a.low(), b.low()) })
 	t.inlined.Store(u.First, w.found)
@@ -54,6 +61,7 @@ type inlinedWalk struct {
 	lines *safedwarf.Lines
 	names map[dwarf.Offset][2]string
 	found []instance
+	count *atomic.Int64 // instances and ranges of the program
 }
 
 func (w *inlinedWalk) read() (err error) {
@@ -62,13 +70,22 @@ func (w *inlinedWalk) read() (err error) {
 	}
 	r := w.d.dwarf.Reader(w.ctx)
 	r.Seek(w.unit.First)
-	for len(w.found) < mostInstances {
+	for depth := 0; w.count.Load() <= mostInstances; {
 		e, err := r.Next()
-		if err != nil || e == nil || e.Offset >= w.unit.End {
+		if err != nil || e == nil {
 			return err
 		}
-		if e.Tag == dwarf.TagInlinedSubroutine {
+		switch {
+		case e.Tag == 0: // a damaged unit may have no end but this
+			depth--
+		case e.Tag == dwarf.TagInlinedSubroutine:
 			w.add(e)
+		}
+		if e.Children {
+			depth++
+		}
+		if depth <= 0 {
+			return nil
 		}
 	}
 	return nil
@@ -80,7 +97,7 @@ func (w *inlinedWalk) add(e *dwarf.Entry) {
 		return
 	}
 	ranges, err := w.d.dwarf.Ranges(e)
-	if err != nil {
+	if w.count.Add(1 + int64(len(ranges))); err != nil {
 		return
 	}
 	i := instance{}
@@ -182,7 +199,7 @@ func (im *Image) instancesIn(ctx context.Context, f symbol, t *tree) (list []sir
 	for _, u := range d.unitsAt(f.addr) {
 		all, err := im.lines.instancesOf(ctx, d, u)
 		if err != nil {
-			return nil, err
+			return nil, ctx.Err() // loops and calls are known nevertheless
 		}
 		i, _ := slices.BinarySearchFunc(all, f.addr, func(i instance, a uint64) int { return cmp.Compare(i.low(), a) })
 		for ; i < len(all) && all[i].low()-f.addr < f.size; i++ {

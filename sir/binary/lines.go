@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sort"
 	"sync"
+	"sync/atomic"
 
 	"mirador/sir"
 	"mirador/sir/safedwarf"
@@ -21,6 +22,8 @@ type lineTable struct {
 
 	inlined sync.Map // the instances in units, by their first entries
 	begins  statementTable
+	// instances counts those in inlined, and their ranges.
+	instances atomic.Int64
 
 	mu      sync.Mutex
 	decoded map[int64]unitLines // line programs decoded so far, by their offsets
