@@ -32,7 +32,6 @@ static int (*volatile keeper)(int) = kept;
 
 static inline int finished(int v)
 {
-	v = kept(v);
 	sink += v & 2;
 	return v;
 }
@@ -44,6 +43,6 @@ int main(void)
 	keeper(0);
 	puts("ready");
 	while (scanf("%d %d", &n, &m) == 2)
-		printf("%d\n", finished(rounds(n, &m)));
+		printf("%d\n", kept(finished(rounds(n, &m))));
 	return 0;
 }
