@@ -32,7 +32,7 @@ func isLocal(u *url.URL) bool { return u.Scheme == "file" || u.Scheme == "unix" 
 
 // Reach checks the address that a name of a server stands for, before a connection to it. It refuses
 // what only the machine itself and its link can reach, unless the URI has the address or localhost:
-// whoever owns the name could otherwise reach the services of this machine through the gateway.
+// the owner of the name could otherwise reach the services of this machine through the gateway.
 func Reach(u *url.URL, address string) error {
 	name := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	if _, err := netip.ParseAddr(name); err == nil || name == "localhost" || strings.HasSuffix(name, ".localhost") {

@@ -11,7 +11,7 @@ import (
 	"mirador/sir/flow"
 )
 
-// part is the code of a region of which only the beginnings are known: a line of the source. An execution
+// part is the code of a line of the source: a region that has known beginnings, but no known ends. An execution
 // goes on until a statement of another line begins.
 type part struct {
 	*tree         // of a graph in which the region's code has blocks of its own
@@ -128,7 +128,7 @@ func (p *part) holds(b int) bool { return p.in[b] }
 // region returns the region's code, and where it is entered and left.
 func (p *part) region() *sir.Code { return p.between(p.Borders(p.holds)) }
 
-// regionOfLine is region for a line: a loop all of whose code belongs to it is an execution for each iteration.
+// regionOfLine is region for a line. If all code of a loop belongs to the line, each iteration is an execution.
 func (p *part) regionOfLine() (*sir.Code, error) {
 	enter, leave := p.Borders(p.holds)
 	loops, err := p.Loops()

@@ -21,7 +21,7 @@ type sourceFile struct {
 }
 
 // lineRow is code of a line. A statement may begin at its first instruction, or the compiler only says
-// which line the code is of. It is empty if a statement begins there of which no code is left.
+// which line the code is of. It is empty if the compiler left no code of a statement that begins there.
 type lineRow struct {
 	low, high uint64
 	statement bool

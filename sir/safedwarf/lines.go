@@ -220,8 +220,8 @@ func (l *Lines) Each(ctx context.Context, span func(from, to Row) bool) error {
 	return l.EachPair(ctx, func(from, to Row) bool { return from.Address >= to.Address || span(from, to) })
 }
 
-// EachPair is Each with the rows that apply to no address. A statement of which the compiler left no
-// code has such a row.
+// EachPair is Each with the rows that apply to no address. If the compiler left no code of a
+// statement, the statement has such a row.
 func (l *Lines) EachPair(ctx context.Context, span func(from, to Row) bool) error {
 	m := machine{Lines: l, span: span}
 	m.reset()

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// port is the placeholder in commands for a free port that the gate chooses for each process.
+// port stands in commands for a free port that the gate chooses for each process.
 const port = "{port}"
 
 // words splits a command like a shell, with quotes and backslashes. The gate starts programs itself,

@@ -2,7 +2,7 @@
 // request. Parsers are C code, and sources may be made to harm them: whatever happens to the process, its
 // parent gets an error.
 //
-// The process has limits of memory and time, the rights of nobody if its parent is root, and no file but
+// The process has limits of memory and time, the rights of an ordinary user if its parent is root, and no file but
 // its standard streams: the parent reads the sources. The command line joins both ends. Reader.Read may be
 // called from any goroutine; it starts a goroutine that ends before it returns.
 package apart
