@@ -137,8 +137,8 @@ func TestDeliveryOfEachMeasurement(t *testing.T) {
 // end when the probe's processes have ended, and that its samples stay unchanged.
 func TestDeliveryEndsWithTheProcess(t *testing.T) {
 	for name, request := range map[string]string{
-		"region": `<instrreq activated="true" flush="true"><codeRegion from="f.1a2b"/><metric name="COUNT"/><measuring delivery="1000"/><process id="p_1"/></instrreq>`,
-		"sampled": `<instrreq activated="true" flush="true"><metric name="THREAD_COUNT"/><process id="p_1"/>
+		"region": `<instrreq flush="true"><codeRegion from="f.1a2b"/><metric name="COUNT"/><measuring delivery="1000"/><process id="p_1"/></instrreq>`,
+		"sampled": `<instrreq flush="true"><metric name="THREAD_COUNT"/><process id="p_1"/>
 			<measuring interval="1000" delivery="-1"><aggregate function="SUM"/></measuring></instrreq>`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,6 +153,8 @@ func TestDeliveryEndsWithTheProcess(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer cancel()
+				// Activated now, because the first measurement is made at once, and sent to those who listen.
+				h.want(a, `<ctrlreq action="ACTIVATE"><probe id="probe-1"/></ctrlreq>`, `<probe id="probe-1"/>`)
 				execute(p, 1)
 				time.Sleep(500 * time.Millisecond)
 				if name == "sampled" { // the first measurement was made, and delivered, at once

@@ -10,14 +10,8 @@ import (
 )
 
 func TestThreadInfo(t *testing.T) {
-	n := openNode(t)
-	g := start(t, build(t, "registers.c"))
-	g.Line()
-	tids, err := n.Threads(g.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	awaitState(t, tids[2], "S")
+	n, g, spin, wait, _ := startRegisters(t)
+	tids := []int{g.ID.PID, spin, wait}
 	for i, name := range []string{"main", "spin", "nap"} {
 		want := gdbAddress(t, g.ID.PID, name)
 		info, err := n.ThreadInfo(g.ID, tids[i], node.ThreadRootFunct|node.ThreadStackSize|node.ThreadParent)
@@ -36,14 +30,8 @@ func TestThreadInfo(t *testing.T) {
 
 // TestThreadInfos checks that reading many threads together returns the same as reading each of them.
 func TestThreadInfos(t *testing.T) {
-	n := openNode(t)
-	g := start(t, build(t, "registers.c"))
-	g.Line()
-	tids, err := n.Threads(g.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	awaitState(t, tids[2], "S")
+	n, g, spin, wait, _ := startRegisters(t)
+	tids := []int{g.ID.PID, spin, wait}
 	for _, f := range []node.ThreadFields{
 		node.ThreadRootFunct, node.ThreadStackSize, node.ThreadRootFunct | node.ThreadStackSize,
 		node.ThreadRootFunct | node.ThreadStackSize | node.ThreadParent | node.ThreadName,

@@ -53,13 +53,13 @@ func startRegisters(t *testing.T) (n *Node, g *target, spin, wait int, data uint
 	if err != nil || len(tids) != 3 {
 		t.Fatal(tids, err)
 	}
+	awaitRegister(t, n, g, tids[1], 15, ^uint64(0)) // the last one that spin sets
 	awaitState(t, tids[2], "S")
 	return n, g, tids[1], tids[2], data
 }
 
 func TestRegistersAgreeWithGDB(t *testing.T) {
 	n, g, spin, wait, _ := startRegisters(t)
-	awaitRegister(t, n, g, spin, 0, 0x1111)
 	for _, tid := range []int{spin, wait} {
 		got, err := n.ReadIntRegs(g.ID, tid, 0, intRegs)
 		if err != nil {
@@ -108,7 +108,6 @@ func awaitRegister(t *testing.T, n *Node, g *target, tid, number int, value uint
 
 func TestWriteRegisters(t *testing.T) {
 	n, g, spin, wait, _ := startRegisters(t)
-	awaitRegister(t, n, g, spin, 0, 0x1111)
 	values := []float64{-1.5, math.Inf(1), 1e-300, 0.1}
 	if err := n.WriteFPRegs(g.ID, spin, 14, values); err != nil {
 		t.Fatal(err)
@@ -164,7 +163,6 @@ func TestWriteRegisters(t *testing.T) {
 // TestGoto makes a stopped thread continue at another address.
 func TestGoto(t *testing.T) {
 	n, g, spin, _, _ := startRegisters(t)
-	awaitRegister(t, n, g, spin, 0, 0x1111)
 	if err := n.Stop(g.ID, []int{spin}); err != nil {
 		t.Fatal(err)
 	}
