@@ -144,9 +144,9 @@ func TestGateRuns(t *testing.T) {
 func TestGateServer(t *testing.T) {
 	g := newGated(t)
 	g.share(t)
-	const connect = "exec 3<>/dev/tcp/127.0.0.1/{port}; read <&3"
+	const connect = "exec 3<>/dev/tcp/127.0.0.1/{port} || exit 1; read <&3"
 	out, errs, status := g.run(t, fmt.Sprintf(countPrice, `g:exact="20"`), "--head=head/work {port} serve",
-		"--ready=bash -c '"+connect+" || true'", "--load=bash -c 'for i in {1..20}; do "+connect+"; done; exit 0'")
+		"--ready=bash -c '"+connect+"; exit 0'", "--load=bash -c 'for i in {1..20}; do "+connect+"; done; exit 0'")
 	if status != exitOK || !strings.Contains(out, "PASSED") {
 		t.Errorf("status %d\n%s%s", status, out, errs)
 	}
