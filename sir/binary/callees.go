@@ -72,18 +72,15 @@ func (im *Image) dynamicSymbols(link uint32) (symbols []byte, names string, err 
 
 // callee returns the address that a call leads to, 0 if it is not in this file, and the symbol
 // there, "" if it is not known.
-func (im *Image) callee(inst *instruction) (target uint64, name string) {
-	switch to := inst.Args[0].(type) {
-	case x86asm.Rel:
-		target = inst.end() + uint64(int64(to))
-	case x86asm.Mem:
-		if to.Base != x86asm.RIP || to.Index != 0 {
+func (im *Image) callee(parts []codePart, inst *instruction) (target uint64, name string) {
+	if !inst.direct {
+		to, ok := whole(parts, inst).Args[0].(x86asm.Mem)
+		if !ok || to.Base != x86asm.RIP || to.Index != 0 {
 			return 0, ""
 		}
 		return im.slot(inst.end() + uint64(to.Disp))
-	default:
-		return 0, ""
 	}
+	target = inst.target()
 	if f, ok := im.find(target); ok && f.addr == target {
 		return target, f.name
 	}
@@ -168,9 +165,30 @@ func (im *Image) neverReturns(target uint64, name string) bool {
 		return false
 	}
 	never := false
-	if body, err := im.disassemble(f); err == nil {
-		never = len(body.returns) == 0 && body.ends() && !slices.ContainsFunc(body.jumps, func(j jump) bool { return !j.direct || !body.holds(j.target) })
+	if !im.isLeft(f) {
+		body, err := im.disassemble(f)
+		never = err == nil && len(body.returns) == 0 && body.ends() && !slices.ContainsFunc(body.jumps, func(j jump) bool { return !j.direct || !body.holds(j.target) })
 	}
 	im.endless.Store(target, never)
 	return never
+}
+
+// isLeft reports whether a function obviously returns or jumps to another one. It decodes only the way to the first
+// return or jump, which is at the beginning of most functions.
+func (im *Image) isLeft(f symbol) bool {
+	code, err := im.code(f.addr, f.size)
+	for at := 0; err == nil && at < len(code); {
+		inst, ok := decodeFlow(code[at:])
+		if !ok {
+			return false
+		}
+		at += inst.Len
+		switch {
+		case inst.Op == x86asm.RET || inst.Op == x86asm.LRET:
+			return true
+		case isJump(inst.Op) && (!inst.direct || uint64(at)+uint64(int64(inst.distance)) >= uint64(len(code))):
+			return true
+		}
+	}
+	return false
 }

@@ -136,19 +136,15 @@ func beginsAgain(code []byte, begin, from uint64) bool {
 // growsStack finds a call of the runtime's functions that grow the stack.
 func (im *Image) growsStack(code []byte, begin uint64) (at uint64, calls bool) {
 	for n := 0; n < len(code); {
-		inst, ok := decodeInstruction(code[n:])
+		inst, ok := decodeFlow(code[n:])
 		if !ok {
 			return 0, false // assembler code, which has no such stack check
 		}
 		n += inst.Len
-		if inst.Op != x86asm.CALL {
+		if inst.Op != x86asm.CALL || !inst.direct {
 			continue
 		}
-		to, direct := inst.Args[0].(x86asm.Rel)
-		if !direct {
-			continue
-		}
-		if f, ok := im.find(begin + uint64(n) + uint64(int64(to))); ok && slices.Contains(growing, f.name) {
+		if f, ok := im.find(begin + uint64(n) + uint64(int64(inst.distance))); ok && slices.Contains(growing, f.name) {
 			return begin + uint64(n-inst.Len), true
 		}
 	}

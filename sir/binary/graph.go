@@ -3,7 +3,6 @@ package binary
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	"golang.org/x/arch/x86/x86asm"
@@ -16,18 +15,31 @@ type graph struct {
 	flow.Graph
 	insts []instruction // in the order of their addresses
 	first []int         // of each block, the index of its first instruction
+	parts []codePart
 }
 
 // instruction is a decoded instruction with where control goes from it.
 type instruction struct {
-	x86asm.Inst
+	machineCode
 	addr   uint64
-	next   []uint64 // addresses in the function where control may go on
+	falls  bool     // control may go on to the next instruction
 	splits bool     // a block ends behind it
+	to     []uint64 // other addresses in the function where control may go on
 	callee string   // of a call: the symbol that is called, "*" if it is not known
 }
 
 func (i *instruction) end() uint64 { return i.addr + uint64(i.Len) }
+
+// target returns where a direct branch or call leads.
+func (i *instruction) target() uint64 { return i.end() + uint64(int64(i.distance)) }
+
+// next returns the addresses in the function where control may go on.
+func (i *instruction) next() []uint64 {
+	if i.falls {
+		return append([]uint64{i.end()}, i.to...)
+	}
+	return i.to
+}
 
 // maxAnalysed limits the code of functions whose control flow is analysed.
 const maxAnalysed = 1 << 20
@@ -35,7 +47,7 @@ const maxAnalysed = 1 << 20
 // analyse decodes a function along its control flow. The error is a *CodeError if a part of its
 // code is not understood, because counts in an incomplete graph would be wrong.
 func (im *Image) analyse(f symbol) (*graph, error) {
-	d := descent{im: im, f: f, known: map[uint64]*instruction{}, leaders: map[uint64]bool{f.addr: true}, inside: map[uint64]uint64{}}
+	d := descent{im: im, f: f}
 	if err := d.enlarge(f); err != nil {
 		return nil, err
 	}
@@ -57,12 +69,9 @@ type descent struct {
 	parts   []codePart
 	size    int
 	pads    []padRange
-	known   map[uint64]*instruction
-	inside  map[uint64]uint64 // addresses within instructions, with the instructions
-	leaders map[uint64]bool   // addresses where control arrives other than from the instruction before
+	insts   []instruction // in the order in which they were decoded
 	todo    []uint64
 	skipped []piece // code that only the runtime of the language reaches
-	order   []uint64
 	tables  []piece // tables of switches
 }
 
@@ -70,9 +79,50 @@ type descent struct {
 type codePart struct {
 	low  uint64
 	code []byte
+	// at has the number of the instruction that begins at each byte, counted from 1, or the negative number of
+	// the instruction that the byte is inside of.
+	at []int32
+	// leads has the bytes where control arrives other than from the instruction before.
+	leads []bool
 }
 
-func (p codePart) holds(addr uint64) bool { return addr-p.low < uint64(len(p.code)) }
+func (p *codePart) holds(addr uint64) bool { return addr-p.low < uint64(len(p.code)) }
+
+// partOf returns the part that contains an address, nil if none does.
+func partOf(parts []codePart, addr uint64) *codePart {
+	for i := range parts {
+		if parts[i].holds(addr) {
+			return &parts[i]
+		}
+	}
+	return nil
+}
+
+// numberAt returns the index of the instruction that begins at an address, or -1.
+func numberAt(parts []codePart, addr uint64) int {
+	if p := partOf(parts, addr); p != nil && p.at[addr-p.low] > 0 {
+		return int(p.at[addr-p.low]) - 1
+	}
+	return -1
+}
+
+// known returns the instruction that begins at an address, nil if none was decoded there. It is valid until the next
+// one is decoded.
+func (d *descent) known(addr uint64) *instruction {
+	if i := numberAt(d.parts, addr); i >= 0 {
+		return &d.insts[i]
+	}
+	return nil
+}
+
+// whole decodes an instruction with its operands.
+func whole(parts []codePart, i *instruction) x86asm.Inst {
+	p := partOf(parts, i.addr)
+	inst, _ := decodeInstruction(p.code[i.addr-p.low:])
+	return inst
+}
+
+func (g *graph) whole(i *instruction) x86asm.Inst { return whole(g.parts, i) }
 
 func (d *descent) fail(at uint64, format string, args ...any) error {
 	return &CodeError{d.f.name, at, fmt.Sprintf(format, args...)}
@@ -88,7 +138,7 @@ func (d *descent) enlarge(part symbol) error {
 	if d.size += len(code); d.size > maxAnalysed || len(d.parts) == most {
 		return d.fail(part.addr, "more than %d bytes or %d parts of code", maxAnalysed, most)
 	}
-	d.parts = append(d.parts, codePart{part.addr, code})
+	d.parts = append(d.parts, codePart{part.addr, code, make([]int32, len(code)), make([]bool, len(code))})
 	pads, err := d.im.landingPads(part)
 	d.pads = append(d.pads, pads...)
 	return err
@@ -96,12 +146,17 @@ func (d *descent) enlarge(part symbol) error {
 
 // bytes returns the code from an address on, nil outside of the function.
 func (d *descent) bytes(addr uint64) []byte {
-	for _, p := range d.parts {
-		if p.holds(addr) {
-			return p.code[addr-p.low:]
-		}
+	if p := partOf(d.parts, addr); p != nil {
+		return p.code[addr-p.low:]
 	}
 	return nil
+}
+
+// lead notes that control arrives at an address other than from the instruction before.
+func (d *descent) lead(addr uint64) {
+	if p := partOf(d.parts, addr); p != nil {
+		p.leads[addr-p.low] = true
+	}
 }
 
 // all decodes from all addresses that are still to decode.
@@ -118,7 +173,7 @@ func (d *descent) all() error {
 
 // run decodes instructions until control does not go on to the next one.
 func (d *descent) run(at uint64) error {
-	for d.known[at] == nil {
+	for d.known(at) == nil {
 		inst, err := d.decode(at)
 		if err != nil {
 			return err
@@ -126,16 +181,16 @@ func (d *descent) run(at uint64) error {
 		if err := d.follow(inst); err != nil {
 			return err
 		}
-		for _, to := range inst.next {
+		for _, to := range inst.to {
 			if to != inst.end() {
-				d.leaders[to] = true
+				d.lead(to)
 				d.todo = append(d.todo, to)
 			}
 		}
 		if inst.splits {
-			d.leaders[inst.end()] = true
+			d.lead(inst.end())
 		}
-		if !slices.Contains(inst.next, inst.end()) {
+		if !inst.falls && !slices.Contains(inst.to, inst.end()) {
 			return nil
 		}
 		at = inst.end()
@@ -143,28 +198,30 @@ func (d *descent) run(at uint64) error {
 	return nil
 }
 
+// decode decodes the instruction at an address. It is valid until the next call.
 func (d *descent) decode(at uint64) (*instruction, error) {
-	if other, ok := d.inside[at]; ok {
-		return nil, d.fail(at, "a branch leads into the middle of the instruction at %#x", other)
-	}
-	code := d.bytes(at)
-	if code == nil {
+	p := partOf(d.parts, at)
+	if p == nil {
 		return nil, d.fail(at, "control leaves the function without a branch")
 	}
-	decoded, ok := decodeInstruction(code)
+	offset := at - p.low
+	if n := p.at[offset]; n < 0 {
+		return nil, d.fail(at, "a branch leads into the middle of the instruction at %#x", d.insts[-n-1].addr)
+	}
+	decoded, ok := decodeFlow(p.code[offset:])
 	if !ok {
 		return nil, d.fail(at, "an unknown instruction")
 	}
-	inst := &instruction{Inst: decoded, addr: at}
-	for a := at + 1; a < inst.end(); a++ {
-		if d.known[a] != nil {
-			return nil, d.fail(a, "a branch leads into the middle of the instruction at %#x", at)
+	number := int32(len(d.insts)) + 1
+	for a := offset + 1; a < offset+uint64(decoded.Len); a++ {
+		if p.at[a] > 0 {
+			return nil, d.fail(p.low+a, "a branch leads into the middle of the instruction at %#x", at)
 		}
-		d.inside[a] = at
+		p.at[a] = -number
 	}
-	d.known[at] = inst
-	d.order = append(d.order, at)
-	return inst, nil
+	p.at[offset] = number
+	d.insts = append(d.insts, instruction{machineCode: decoded, addr: at})
+	return &d.insts[len(d.insts)-1], nil
 }
 
 // follow finds where control goes from an instruction.
@@ -178,7 +235,7 @@ func (d *descent) follow(inst *instruction) error {
 	case isJump(inst.Op):
 		return d.jump(inst)
 	default:
-		inst.next = []uint64{inst.end()}
+		inst.falls = true
 	}
 	return nil
 }
@@ -187,14 +244,11 @@ func (d *descent) follow(inst *instruction) error {
 func (d *descent) jump(inst *instruction) error {
 	inst.splits = true
 	conditional := inst.Op != x86asm.JMP
-	if conditional {
-		inst.next = []uint64{inst.end()}
-	}
-	to, direct := inst.Args[0].(x86asm.Rel)
-	if !direct {
+	inst.falls = conditional
+	if !inst.direct {
 		return d.indirect(inst)
 	}
-	target := inst.end() + uint64(int64(to))
+	target := inst.target()
 	if d.bytes(target) == nil {
 		cold, ok := d.im.coldPart(jump{addr: inst.addr, direct: true, target: target, conditional: conditional})
 		switch {
@@ -209,7 +263,7 @@ func (d *descent) jump(inst *instruction) error {
 		}
 	}
 	if d.bytes(target) != nil {
-		inst.next = append(inst.next, target)
+		inst.to = append(inst.to, target)
 	}
 	return nil
 }
@@ -221,7 +275,7 @@ func (d *descent) indirect(inst *instruction) error {
 	case err != nil:
 		return err
 	case isTable:
-		inst.next = targets
+		inst.to = targets
 	case slices.Contains(d.bytes(inst.addr)[:inst.Len-1], 0x3e): // compilers use the prefix for a switch
 		return d.fail(inst.addr, "a jump of a switch whose table is not found")
 	}
@@ -230,7 +284,7 @@ func (d *descent) indirect(inst *instruction) error {
 
 // call follows a call: to the next instruction if it returns, and to what handles exceptions.
 func (d *descent) call(inst *instruction) error {
-	target, name := d.im.callee(inst)
+	target, name := d.im.callee(d.parts, inst)
 	inst.callee = cmp.Or(name, "*")
 	if returnsTwice[name] {
 		return d.fail(inst.addr, "a call of %s, which may return several times", name)
@@ -239,11 +293,9 @@ func (d *descent) call(inst *instruction) error {
 		d.restart(inst)
 		return nil
 	}
-	if !d.im.neverReturns(target, name) && d.bytes(inst.end()) != nil {
-		inst.next = []uint64{inst.end()}
-	}
+	inst.falls = !d.im.neverReturns(target, name) && d.bytes(inst.end()) != nil
 	if pad := padOf(d.pads, inst.addr); pad != 0 {
-		inst.next, inst.splits = append(inst.next, pad), true
+		inst.to, inst.splits = append(inst.to, pad), true
 		if d.bytes(pad) == nil {
 			if part, ok := d.im.frames().find(pad); !ok {
 				return d.fail(pad, "an exception is handled outside of the function")
@@ -252,7 +304,7 @@ func (d *descent) call(inst *instruction) error {
 			}
 		}
 	}
-	inst.splits = inst.splits || len(inst.next) == 0
+	inst.splits = inst.splits || !inst.falls && len(inst.to) == 0
 	return nil
 }
 
@@ -262,7 +314,7 @@ func (d *descent) restart(inst *instruction) {
 	inst.splits = true
 	at := inst.end()
 	for range longestGrow {
-		next, ok := decodeInstruction(d.bytes(at))
+		next, ok := decodeFlow(d.bytes(at))
 		if !ok {
 			return
 		}
@@ -278,25 +330,23 @@ func (d *descent) restart(inst *instruction) {
 // found. An exception is code behind a call that does not return, which the compiler did not know:
 // complete treats such a call as one that returns.
 func (d *descent) complete() error {
-	for _, p := range d.parts {
+	for i := range d.parts {
+		p := &d.parts[i]
 		var before *instruction
 		for at := p.low; p.holds(at); {
-			if inst := d.known[at]; inst != nil {
+			if inst := d.known(at); inst != nil {
 				before, at = inst, inst.end()
 				continue
 			}
-			if end := coveredBy(d.skipped, at); end > 0 {
-				at = end
-				continue
-			}
-			if end := coveredBy(d.tables, at); end > 0 {
+			if end := max(coveredBy(d.skipped, at), coveredBy(d.tables, at)); end > 0 {
 				at = end
 				continue
 			}
 			inst, ok := decodeInstruction(d.bytes(at))
 			if ok && !isPadding(inst) && before != nil && before.callee != "" && before.end() == at {
-				before.next, before.splits = append(before.next, at), true
-				d.leaders[at], d.todo = true, append(d.todo, at)
+				before.to, before.splits = append(before.to, at), true
+				d.lead(at)
+				d.todo = append(d.todo, at)
 				return nil
 			}
 			if !ok || !isPadding(inst) {
@@ -333,34 +383,53 @@ func isPadding(inst x86asm.Inst) bool {
 
 // graph divides the code into blocks.
 func (d *descent) graph() (*graph, error) {
-	g := &graph{}
-	for _, at := range slices.Sorted(maps.Keys(d.known)) {
-		g.insts = append(g.insts, *d.known[at])
-	}
-	number := map[uint64]int{}
+	g := &graph{insts: d.inOrder(), parts: d.parts}
+	number := make([]int32, len(g.insts)) // of the blocks that begin at instructions, counted from 1
 	begin := func(i int) {
-		number[g.insts[i].addr] = len(g.Blocks)
 		g.Blocks, g.first = append(g.Blocks, flow.Block{Start: g.insts[i].addr}), append(g.first, i)
+		number[i] = int32(len(g.Blocks))
 	}
-	entry, _ := slices.BinarySearchFunc(g.insts, d.f.addr, func(i instruction, a uint64) int { return cmp.Compare(i.addr, a) })
+	entry := numberAt(g.parts, d.f.addr)
 	begin(entry) // Blocks[0] is the entry, whatever its address
 	for i := range g.insts {
-		if i != entry && (i == 0 || d.leaders[g.insts[i].addr] || g.insts[i-1].end() != g.insts[i].addr) {
+		if i != entry && (i == 0 || d.leads(g.insts[i].addr) || g.insts[i-1].end() != g.insts[i].addr) {
 			begin(i)
 		}
 	}
 	for b := range g.Blocks {
 		last := &g.insts[g.lastOf(b, number)]
 		g.end(b, last.end())
-		for _, to := range last.next {
-			s, ok := number[to]
-			if !ok {
+		for _, to := range last.next() {
+			i := numberAt(g.parts, to)
+			if i < 0 || number[i] == 0 {
 				return nil, d.fail(to, "control reaches no instruction")
 			}
-			g.Blocks[b].Succ = append(g.Blocks[b].Succ, s)
+			g.Blocks[b].Succ = append(g.Blocks[b].Succ, int(number[i])-1)
 		}
 	}
 	return g, g.Connect()
+}
+
+// leads reports whether control arrives at an address other than from the instruction before.
+func (d *descent) leads(addr uint64) bool {
+	p := partOf(d.parts, addr)
+	return p.leads[addr-p.low]
+}
+
+// inOrder returns the instructions in the order of their addresses, and numbers them in this order.
+func (d *descent) inOrder() []instruction {
+	slices.SortFunc(d.parts, func(a, b codePart) int { return cmp.Compare(a.low, b.low) })
+	all := make([]instruction, 0, len(d.insts))
+	for i := range d.parts {
+		p := &d.parts[i]
+		for at, n := range p.at {
+			if n > 0 {
+				all = append(all, d.insts[n-1])
+				p.at[at] = int32(len(all))
+			}
+		}
+	}
+	return all
 }
 
 // end sets where a block ends.
@@ -374,13 +443,10 @@ func (g *graph) end(b int, at uint64) {
 	g.Blocks[b].Last = code[len(code)-1].addr
 }
 
-// lastOf returns the index of the last instruction of a block.
-func (g *graph) lastOf(b int, number map[uint64]int) int {
+// lastOf returns the index of the last instruction of a block. number is not 0 for instructions with which blocks begin.
+func (g *graph) lastOf(b int, number []int32) int {
 	i := g.first[b]
-	for i+1 < len(g.insts) && !g.insts[i].splits && g.insts[i].end() == g.insts[i+1].addr {
-		if _, leader := number[g.insts[i+1].addr]; leader {
-			break
-		}
+	for i+1 < len(g.insts) && !g.insts[i].splits && g.insts[i].end() == g.insts[i+1].addr && number[i+1] == 0 {
 		i++
 	}
 	return i

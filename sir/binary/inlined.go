@@ -337,17 +337,17 @@ func (p *part) multiplied(i *instance) string {
 		for _, inst := range p.code(b) {
 			switch {
 			case !i.holds(inst.addr):
-			case vectorised(inst.Inst):
+			case vectorised(p.whole(&inst)):
 				return fmt.Sprintf("the vector instruction at %#x may execute it several times", inst.addr)
 			case p.in[b]:
-				seen[operation(inst.Inst)] = true
+				seen[operation(p.whole(&inst))] = true
 			default:
 				others = append(others, inst)
 			}
 		}
 	}
 	for _, inst := range others {
-		switch op := operation(inst.Inst); {
+		switch op := operation(p.whole(&inst)); {
 		case op == "":
 		case seen[op]:
 			return fmt.Sprintf("the code at %#x may be a copy of it, in which no statement begins", inst.addr)

@@ -213,8 +213,8 @@ func (im *Image) onlyPadding(r lineRow) bool {
 
 // covers reports whether an address belongs to an instruction of the function.
 func (t *tree) covers(addr uint64) bool {
-	i, exact := slices.BinarySearchFunc(t.insts, addr, func(i instruction, a uint64) int { return cmp.Compare(i.addr, a) })
-	return exact || i > 0 && addr < t.insts[i-1].end()
+	p := partOf(t.parts, addr)
+	return p != nil && p.at[addr-p.low] != 0
 }
 
 // line returns the code of a line in the function. It is empty if no statement of the line begins there.
@@ -285,6 +285,5 @@ func (o *owner) fit() {
 
 // begins reports whether an instruction of the function is at an address.
 func (t *tree) begins(addr uint64) bool {
-	_, exact := slices.BinarySearchFunc(t.insts, addr, func(i instruction, a uint64) int { return cmp.Compare(i.addr, a) })
-	return exact
+	return numberAt(t.parts, addr) >= 0
 }

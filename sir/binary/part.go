@@ -178,7 +178,7 @@ func (p *part) leavesFunction(b int) []uint64 {
 
 // divided returns the graph with blocks that begin at more instructions.
 func (g *graph) divided(at map[uint64]bool) (*graph, error) {
-	d := &graph{insts: g.insts}
+	d := &graph{insts: g.insts, parts: g.parts}
 	number := make([]int, len(g.Blocks)) // of the first piece of each block
 	for b := range g.Blocks {
 		number[b] = len(d.Blocks)

@@ -238,7 +238,7 @@ func (t *tree) call(b int, inst *instruction) sir.Region {
 	r.Code.Enter = []sir.Edge{{From: before, To: inst.addr}}
 	next := slices.IndexFunc(t.Blocks, func(b flow.Block) bool { return b.Start == inst.end() })
 	switch {
-	case !slices.Contains(inst.next, inst.end()):
+	case !inst.falls && !slices.Contains(inst.to, inst.end()):
 		r.Code.Leave, r.Code.Untimed = nil, "the call does not return"
 	case next >= 0 && len(t.Blocks[next].Pred) > 1:
 		r.Code.Untimed = fmt.Sprintf("other code leads to the instruction behind the call, at %#x", inst.end())

@@ -25,7 +25,10 @@ func (g *graph) stackDepths() map[uint64]stackAt {
 			if delete(known, inst.addr); ok {
 				known[inst.addr] = at
 			}
-			change, fixed := stackChange(inst.Inst)
+			change, fixed := 0, true
+			if inst.stack {
+				change, fixed = stackChange(g.whole(&inst))
+			}
 			if at.depth += change; !fixed {
 				at, ok = stackAt{set: inst.addr}, true
 			}

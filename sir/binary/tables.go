@@ -23,7 +23,7 @@ const mostEntries = 1 << 12
 // a switch, but that of a tail call through a pointer.
 func (d *descent) table(jmp *instruction) (targets []uint64, isTable bool, err error) {
 	t := tableSearch{d: d, before: d.before(jmp.addr)}
-	base, width := t.find(jmp)
+	base, width := t.find(whole(d.parts, jmp))
 	switch {
 	case width == 0:
 		return nil, false, nil
@@ -42,26 +42,36 @@ func (d *descent) table(jmp *instruction) (targets []uint64, isTable bool, err e
 
 // before returns the instructions before an address as they are in memory, the nearest first:
 // compilers keep the code of a switch together.
-func (d *descent) before(at uint64) []*instruction {
+func (d *descent) before(at uint64) []wholeInstruction {
 	const most, farthest = 40, 400
-	var list []*instruction
+	var list []wholeInstruction
 	for a := at - 1; a > at-farthest && len(list) < most; a-- {
-		if inst := d.known[a]; inst != nil {
-			list = append(list, inst)
+		if inst := d.known(a); inst != nil {
+			list = append(list, d.whole(inst))
 		}
 	}
 	return list
 }
 
+// wholeInstruction is an instruction with its operands.
+type wholeInstruction struct {
+	x86asm.Inst
+	end uint64
+}
+
+func (d *descent) whole(i *instruction) wholeInstruction {
+	return wholeInstruction{whole(d.parts, i), i.end()}
+}
+
 // tableSearch is the search for the table of one jump.
 type tableSearch struct {
 	d      *descent
-	before []*instruction
+	before []wholeInstruction
 }
 
 // find returns the table's address, 0 if it is not found, and the size of its entries, 0 if the
 // jump does not use a table.
-func (t *tableSearch) find(jmp *instruction) (base uint64, width int) {
+func (t *tableSearch) find(jmp x86asm.Inst) (base uint64, width int) {
 	switch to := jmp.Args[0].(type) {
 	case x86asm.Mem:
 		return t.absolute(to)
@@ -98,7 +108,7 @@ func (t *tableSearch) absolute(m x86asm.Mem) (base uint64, width int) {
 }
 
 // relative returns a table of distances, whose address is added to one of them.
-func (t *tableSearch) relative(add *instruction, before []*instruction) uint64 {
+func (t *tableSearch) relative(add wholeInstruction, before []wholeInstruction) uint64 {
 	if m, ok := add.Args[1].(x86asm.Mem); ok {
 		return t.loaded(m.Base, 4)
 	}
@@ -127,8 +137,11 @@ func (t *tableSearch) loaded(reg x86asm.Reg, width int) uint64 {
 			}
 		}
 	}
-	for _, at := range t.d.order {
-		i := t.d.known[at]
+	for n := range t.d.insts {
+		if !t.d.insts[n].lea {
+			continue
+		}
+		i := t.d.whole(&t.d.insts[n])
 		if to := leaAddress(i); to != 0 && writes(i, reg) {
 			if targets, _ := t.d.entries(to, width, 1); len(targets) == 1 {
 				return to
@@ -139,15 +152,15 @@ func (t *tableSearch) loaded(reg x86asm.Reg, width int) uint64 {
 }
 
 // leaAddress returns the address that a lea computes, 0 if it is not known.
-func leaAddress(i *instruction) uint64 {
+func leaAddress(i wholeInstruction) uint64 {
 	if m, ok := i.Args[1].(x86asm.Mem); ok && i.Op == x86asm.LEA && m.Base == x86asm.RIP {
-		return i.end() + uint64(m.Disp)
+		return i.end + uint64(m.Disp)
 	}
 	return 0
 }
 
 // writes reports whether an instruction changes a register that is its first operand.
-func writes(i *instruction, reg x86asm.Reg) bool {
+func writes(i wholeInstruction, reg x86asm.Reg) bool {
 	switch i.Op {
 	case x86asm.CMP, x86asm.TEST, x86asm.PUSH, x86asm.CALL, x86asm.JMP, x86asm.BT:
 		return false
@@ -187,8 +200,11 @@ func (d *descent) entries(base uint64, width, bound int) (targets []uint64, end 
 	limit := bound
 	if limit == 0 {
 		limit = mostEntries
-		for _, i := range d.known {
-			if next := leaAddress(i); next > base {
+		for i := range d.insts {
+			if !d.insts[i].lea {
+				continue
+			}
+			if next := leaAddress(d.whole(&d.insts[i])); next > base {
 				limit = min(limit, int((next-base)/uint64(width)))
 			}
 		}
