@@ -81,6 +81,7 @@ func TestCallAtEventLive(t *testing.T) {
 func TestThreadInfoLive(t *testing.T) {
 	l, w := startWitness(t)
 	l.ask(t, "thread_stop([p_1])")
+	own := strings.TrimSpace(tells(t, "ps", "-p", fmt.Sprint(os.Getpid()), "-o", "ni=")) // inherited
 	for tid, root := range map[int]string{w.pid: "main", w.spinner: "spin", w.waiter: "await"} {
 		got := l.ask(t, "thread_get_info([%s],%#x)", l.token(t, tid), node.ThreadSystemTime<<1-1|node.ThreadName)
 		if len(got) != 13 {
@@ -93,7 +94,7 @@ func TestThreadInfoLive(t *testing.T) {
 			node.ThreadProcess: "p_1", node.ThreadGlobalID: fmt.Sprint(tid), node.ThreadRootFunct: seen,
 			node.ThreadParent:       "u_0", // the thread was created before the monitor attached
 			node.ThreadMessageQueue: "u_0", node.ThreadStackSize: stackSize(t, w.pid, tid), node.ThreadNode: "n_1",
-			node.ThreadLocalID: fmt.Sprint(tid), node.ThreadSchedulingState: fmt.Sprint(node.StateStopped), node.ThreadPriority: "0",
+			node.ThreadLocalID: fmt.Sprint(tid), node.ThreadSchedulingState: fmt.Sprint(node.StateStopped), node.ThreadPriority: own,
 		} {
 			wantText(t, fmt.Sprintf("%s: component %#x", root, bit), text(got[shift(uint32(bit))]), want)
 		}
