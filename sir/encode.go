@@ -44,8 +44,9 @@ func encodeProgram(e *etree.Element, p *Program) {
 	for i := range p.Resources {
 		encodeResource(e.CreateElement("resource"), &p.Resources[i])
 	}
-	encodeRegions(e, p.Regions)
-	encodeRegions(e, p.Markers)
+	regions, others := p.merged()
+	encodeRegions(e, regions)
+	encodeRegions(e, others)
 }
 
 func encodeResource(e *etree.Element, r *Resource) {

@@ -7,6 +7,7 @@ package sir
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 )
 
@@ -22,7 +23,8 @@ type Program struct {
 	BuildID   string     // hexadecimal, "" if the file has none
 	Resources []Resource // the source files
 	Regions   []Region   // in the order of their addresses, or of the sources
-	Markers   []Region   // in the order of their names
+	Markers   []Region   // in the order of their names, followed by the woven regions in the order of their ids
+	Weaving   string     // the id of the weaving of its sources, "" if they were not woven; no document contains it
 }
 
 // Resource is a source file.
@@ -84,6 +86,9 @@ const (
 // Marker is an instant that the authors of a program have marked in its code, by a static probe of
 // SystemTap's form (sys/sdt.h). Its entries and its exits are all places that have the marker's name.
 const Marker Kind = "marker"
+
+// Woven is the form of regions that begin and end at places which were written into the source.
+const Woven = "woven"
 
 // Region is a part of a program that can be measured, with the regions inside it. Its id is
 // stable: it depends only on the program's identity and the region's name, so the same build
@@ -177,7 +182,8 @@ func (s *Structure) WithPrefix(prefix string, most int) *Structure {
 		p := &s.Programs[i]
 		var named, others []Region
 		for r := range p.All() {
-			if strings.HasPrefix(r.ID, prefix) {
+			twice := func(q Region) bool { return r.Form == Woven && q.ID == r.ID }
+			if strings.HasPrefix(r.ID, prefix) && !slices.ContainsFunc(named, twice) {
 				alone := *r
 				alone.Regions = nil
 				if r.HasName() {

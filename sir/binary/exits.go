@@ -20,6 +20,11 @@ import (
 // For a region inside a function, Exits returns the addresses that Inside found.
 func (im *Image) Exits(unit *sir.Region) ([]uint64, error) {
 	if c := unit.Code; c != nil {
+		if c.Untimed == "" && unit.Form == sir.Woven {
+			if err := im.level(unit); err != nil {
+				return nil, err
+			}
+		}
 		return c.Exits, refusal(unit, c.Untimed)
 	}
 	f, ok := im.find(unit.Entry)

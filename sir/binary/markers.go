@@ -21,19 +21,24 @@ const (
 	mostMarkers   = 1 << 16
 )
 
-// markers returns the markers of the program in the order of their names.
-func (im *Image) markers() []sir.Region {
+// marker is a note about a static probe.
+type marker struct {
+	provider, name string
+	address        uint64
+	semaphore      bool // the program executes it only while a counter in its memory is not 0
+}
+
+// eachMarker calls a function for the notes about static probes. A hostile file may have any number and any addresses.
+func (im *Image) eachMarker(do func(m marker)) {
 	s := im.elf.Section(markerSection)
 	if s == nil || im.elf.Class != elf.ELFCLASS64 {
-		return nil
+		return
 	}
 	b, err := im.whole.bytes(s)
 	if err != nil {
-		return nil
+		return
 	}
-	var moved uint64
 	base := im.elf.Section(markerBase)
-	found := make(map[string]*sir.Region)
 	left := mostMarkers
 	eachNote(b, 4, func(owner string, kind uint32, desc []byte) {
 		if owner != markerOwner || kind != markerNote || len(desc) < 3*8 || left == 0 {
@@ -42,33 +47,47 @@ func (im *Image) markers() []sir.Region {
 		left--
 		address := binary.LittleEndian.Uint64(desc)
 		if base != nil {
-			moved = base.Addr - binary.LittleEndian.Uint64(desc[8:])
+			address += base.Addr - binary.LittleEndian.Uint64(desc[8:])
 		}
-		texts := bytes.SplitN(desc[3*8:], []byte{0}, 3)
-		if len(texts) < 3 || !im.isCode(address+moved) {
+		if texts := bytes.SplitN(desc[3*8:], []byte{0}, 3); len(texts) == 3 {
+			do(marker{printable(string(texts[0])), printable(string(texts[1])), address, binary.LittleEndian.Uint64(desc[16:]) != 0})
+		}
+	})
+}
+
+// markers returns the markers of the program in the order of their names, without those of woven regions.
+func (im *Image) markers() []sir.Region {
+	found := make(map[string]*sir.Region)
+	im.eachMarker(func(m marker) {
+		if m.provider == wovenProvider || !im.isCode(m.address) {
 			return
 		}
-		name := printable(string(texts[0])) + ":" + printable(string(texts[1]))
+		name := m.provider + ":" + m.name
 		r := found[name]
 		if r == nil {
 			r = &sir.Region{ID: printable(im.base()) + ":" + name, Name: name, Symbol: name, Kind: sir.Marker, Code: &sir.Code{}}
 			found[name] = r
 		}
-		if semaphore := binary.LittleEndian.Uint64(desc[16:]); semaphore != 0 {
+		if m.semaphore {
 			r.Code.Uncounted = "the program executes this marker only while a counter in its memory says that a tool wants it, which this monitor does not change"
 			r.Code.Untimed = r.Code.Uncounted
 		}
-		r.Code.Entries = append(r.Code.Entries, address+moved)
+		r.Code.Entries = append(r.Code.Entries, m.address)
 	})
 	var all []sir.Region
 	for _, r := range found {
-		slices.Sort(r.Code.Entries)
-		r.Code.Entries = slices.Compact(r.Code.Entries)
+		r.Code.Entries = ascending(r.Code.Entries)
 		r.Entry, r.Code.Exits = r.Code.Entries[0], r.Code.Entries
 		all = append(all, *r)
 	}
 	slices.SortFunc(all, func(a, b sir.Region) int { return cmp.Compare(a.ID, b.ID) })
 	return all
+}
+
+// ascending orders addresses, each once.
+func ascending(list []uint64) []uint64 {
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // isCode reports whether the file has code at an address.

@@ -59,7 +59,8 @@ func (im *Image) makeFunctions() sir.Program {
 			Kind: sir.Function, Entry: f.addr, Size: f.size,
 		})
 	}
-	return sir.Program{Path: im.path, BuildID: im.buildID, Regions: units, Markers: im.markers()}
+	woven, weaving := im.woven(units)
+	return sir.Program{Path: im.path, BuildID: im.buildID, Weaving: weaving, Regions: units, Markers: append(im.markers(), woven...)}
 }
 
 // identities assigns a unique id to every function.

@@ -1,0 +1,129 @@
+package weave
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mirador/sir"
+)
+
+// runtime defines what woven sources use. It becomes a part of each, so that they need no other file.
+//
+//go:embed mirador.h
+var runtime string
+
+// cSource is a source in C or C++.
+type cSource struct {
+	*Source
+	tokens []token
+	lines  lines
+	cpp    bool
+}
+
+func newCSource(s *Source) *cSource {
+	return &cSource{s, tokensOf(s.Text), linesOf(s.Text), s.Language == "c++"}
+}
+
+// woven returns the text with regions woven in. What it needs is before the first line, which keeps its number.
+func (s *cSource) woven(weaving string, source int, regions []*located) ([]byte, error) {
+	short := fmt.Sprintf("%.8s_%d", weaving, source+1)
+	var edits []edit
+	var defined strings.Builder
+	var wrong []error
+	for i, l := range regions {
+		name := short + "_" + strconv.Itoa(i+1)
+		inserted, err := s.region(l, "MIRADOR_REGION("+name+")")
+		if err != nil {
+			wrong = append(wrong, &Refusal{l.ID, err.Error()})
+			continue
+		}
+		edits = append(edits, inserted...)
+		fmt.Fprintf(&defined, "MIRADOR_DEFINE(%s, \"%s\")\n", name, inAssembly(l.name()))
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return nil, err
+	}
+	before := fmt.Sprintf("#ifndef MIRADOR_WOVEN_%s\n#define MIRADOR_WOVEN_%[1]s\n%sMIRADOR_WEAVING(\"%s\")\n%s#endif\n#line 1\n", short, runtime, weaving, &defined)
+	return apply(s.Text, append(edits, edit{at: markSize(s.Text), depth: -1, text: before})), nil
+}
+
+// inAssembly returns a text as a string of C that is a string of the assembler: other characters than those of
+// names are octal numbers of both.
+func inAssembly(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; isLetterOrDigit(c) && c < 0x80 && c != '$' || strings.IndexByte("/:.~@-+*", c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, `\\%03o`, c)
+		}
+	}
+	return b.String()
+}
+
+// region returns what is inserted for a region. The error says why it cannot be woven.
+func (s *cSource) region(l *located, begin string) ([]edit, error) {
+	start, end, ok := l.extent(s.lines, len(s.Text))
+	from, to := s.find(start), s.find(end)
+	switch {
+	case len(l.name()) > longestID:
+		return nil, errors.New("its id is too long")
+	case !ok || from >= to || s.tokens[from].start != start || s.tokens[to-1].end != end:
+		return nil, errors.New("its text does not begin and end with words of the language, as where a macro makes it")
+	}
+	p := &piece{s, l, from, to, begin}
+	if err := errors.Join(p.allowed(), p.executed()); err != nil {
+		return nil, err
+	}
+	switch l.Kind {
+	case sir.Function, sir.Method, sir.Lambda:
+		return p.function()
+	case sir.Catch:
+		return p.inBraces()
+	case sir.Call:
+		return p.call()
+	case sir.Loop, sir.If, sir.Switch, sir.Block, sir.Body, sir.Return, sir.Throw, sir.Try, sir.OpenMP:
+		return p.statement()
+	case sir.Branch:
+		if form := l.Form; form == "case" || form == "default" || form == "type" {
+			return nil, errors.New("the statements behind a label of a switch are no block: measure regions inside, or the switch")
+		}
+		return p.statement()
+	}
+	return nil, fmt.Errorf("a region of the type %s is an expression, and only statements can be woven", l.Kind)
+}
+
+// find returns the first token that begins at a byte or behind it.
+func (s *cSource) find(offset int) int {
+	i, _ := slices.BinarySearchFunc(s.tokens, offset, func(t token, at int) int { return t.start - at })
+	return i
+}
+
+// is reports whether a token is one of some words or signs. No token is before the first and behind the last one.
+func (s *cSource) is(i int, texts ...string) bool {
+	return i >= 0 && i < len(s.tokens) && s.tokens[i].kind != quoted && slices.Contains(texts, s.word(i))
+}
+
+// word returns the text of a token.
+func (s *cSource) word(i int) string { return string(s.Text[s.tokens[i].start:s.tokens[i].end]) }
+
+// opening returns the sign that opens the bracket that a sign closes, -1 if there is none from a token on.
+func (s *cSource) opening(from, closing int) int {
+	depth := 0
+	for i := closing; i >= from; i-- {
+		switch {
+		case s.tokens[i].dead:
+		case s.is(i, ")", "]", "}"):
+			depth++
+		case s.is(i, "(", "[", "{"):
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}

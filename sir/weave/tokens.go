@@ -1,0 +1,217 @@
+package weave
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// kind is the kind of a token of C or C++.
+type kind byte
+
+const (
+	word kind = iota + 1
+	number
+	quoted
+	sign
+	directive // of the preprocessor, with all its lines
+)
+
+// token is a token of C or C++. Comments are none.
+type token struct {
+	kind       kind
+	start, end int
+	// dead is set in branches of conditionals that the structure of the source does not contain: all but the first
+	// one that is not "#if 0".
+	dead bool
+}
+
+// lexer finds the tokens of a text, which may be any bytes.
+type lexer struct {
+	text   []byte
+	at     int
+	fresh  bool // no token is before on the line
+	tokens []token
+	open   []conditional
+}
+
+// conditional is an #if whose #endif was not seen yet.
+type conditional struct{ dead, taken, outer bool }
+
+func tokensOf(text []byte) []token {
+	l := &lexer{text: text, at: markSize(text), fresh: true}
+	for l.at < len(text) {
+		l.next()
+	}
+	return l.tokens
+}
+
+func (l *lexer) has(prefix string) bool { return bytes.HasPrefix(l.text[l.at:], []byte(prefix)) }
+
+func (l *lexer) next() {
+	c := l.text[l.at]
+	switch {
+	case c == '\n':
+		l.fresh = true
+		l.at++
+	case c <= ' ' || c == '\\':
+		l.at++
+	case l.has("//"):
+		l.at = l.lineEnd()
+	case l.has("/*"):
+		l.skipTo("*/", 2)
+	case c == '#' && l.fresh:
+		l.directive()
+	case isLetter(c):
+		start := l.at
+		l.run(isLetterOrDigit)
+		if (l.peek('"') || l.peek('\'')) && isPrefix(string(l.text[start:l.at])) {
+			l.quote(start)
+		} else {
+			l.add(word, start)
+		}
+	case isDigit(c) || c == '.' && l.at+1 < len(l.text) && isDigit(l.text[l.at+1]):
+		l.number()
+	case c == '"' || c == '\'':
+		l.quote(l.at)
+	default:
+		start := l.at
+		l.at++
+		if l.at < len(l.text) && slices.Contains([]string{"::", "->", "&&"}, string(l.text[start:l.at+1])) {
+			l.at++
+		}
+		l.add(sign, start)
+	}
+}
+
+func (l *lexer) add(k kind, start int) {
+	dead := len(l.open) > 0 && l.open[len(l.open)-1].dead
+	l.tokens = append(l.tokens, token{k, start, l.at, dead})
+	l.fresh = false
+}
+
+func (l *lexer) peek(c byte) bool { return l.at < len(l.text) && l.text[l.at] == c }
+
+func (l *lexer) run(is func(byte) bool) {
+	for l.at < len(l.text) && is(l.text[l.at]) {
+		l.at++
+	}
+}
+
+// skipTo goes behind the next occurrence of a text, or to the end.
+func (l *lexer) skipTo(end string, from int) {
+	l.at = min(l.at+from, len(l.text))
+	if i := bytes.Index(l.text[l.at:], []byte(end)); i >= 0 {
+		l.at += i + len(end)
+	} else {
+		l.at = len(l.text)
+	}
+}
+
+// lineEnd returns the end of the line, which a backslash continues.
+func (l *lexer) lineEnd() int {
+	for at := l.at; ; at++ {
+		i := bytes.IndexByte(l.text[at:], '\n')
+		if i < 0 {
+			return len(l.text)
+		}
+		if at += i; !bytes.HasSuffix(bytes.TrimSuffix(l.text[l.at:at], []byte("\r")), []byte(`\`)) {
+			return at
+		}
+	}
+}
+
+// number reads a number of the preprocessor, with digits that apostrophes separate.
+func (l *lexer) number() {
+	start := l.at
+	for l.at < len(l.text) {
+		c := l.text[l.at]
+		next := l.at+1 < len(l.text) && isLetterOrDigit(l.text[l.at+1])
+		exponent := (c == '+' || c == '-') && strings.IndexByte("eEpP", l.text[l.at-1]) >= 0
+		if !isLetterOrDigit(c) && c != '.' && !(c == '\'' && next) && !(l.at > start && exponent) {
+			break
+		}
+		l.at++
+	}
+	l.add(number, start)
+}
+
+// quote reads a string or character, whose prefix begins at start.
+func (l *lexer) quote(start int) {
+	if prefix := l.text[start:l.at]; bytes.HasSuffix(prefix, []byte("R")) && l.peek('"') {
+		delimiter, _, _ := bytes.Cut(l.text[l.at+1:], []byte("("))
+		l.skipTo(")"+string(delimiter[:min(len(delimiter), 16)])+`"`, 1)
+		l.add(quoted, start)
+		return
+	}
+	end := l.text[l.at]
+	for l.at++; l.at < len(l.text) && l.text[l.at] != end && l.text[l.at] != '\n'; l.at++ {
+		if l.text[l.at] == '\\' {
+			l.at++
+		}
+	}
+	l.at = min(l.at+1, len(l.text))
+	l.add(quoted, start)
+}
+
+// directive reads a directive, and whether what follows is compiled. A comment may continue it on other lines.
+func (l *lexer) directive() {
+	start := l.at
+	for {
+		end := l.lineEnd()
+		i := bytes.Index(l.text[l.at:end], []byte("/*"))
+		if i < 0 {
+			l.at = end
+			break
+		}
+		l.at += i
+		l.skipTo("*/", 2)
+	}
+	fields := strings.Fields(strings.TrimPrefix(string(l.text[start:l.at]), "#"))
+	l.add(directive, start)
+	l.fresh = true
+	if len(fields) == 0 {
+		return
+	}
+	l.decide(fields)
+}
+
+// decide follows the conditionals.
+func (l *lexer) decide(fields []string) {
+	var last *conditional
+	if len(l.open) > 0 {
+		last = &l.open[len(l.open)-1]
+	}
+	switch name := fields[0]; {
+	case strings.HasPrefix(name, "if"):
+		none := len(fields) == 2 && fields[1] == "0"
+		outer := last != nil && last.dead
+		l.open = append(l.open, conditional{outer || none, !none, outer})
+	case last == nil:
+	case strings.HasPrefix(name, "el"):
+		last.dead = last.outer || last.taken
+		last.taken = true
+	case name == "endif":
+		l.open = l.open[:len(l.open)-1]
+	}
+}
+
+// markSize returns the size of the mark of the order of bytes at the beginning of a text.
+func markSize(text []byte) int {
+	const mark = "\uFEFF"
+	if bytes.HasPrefix(text, []byte(mark)) {
+		return len(mark)
+	}
+	return 0
+}
+
+// isPrefix reports whether a word may be before a string or character.
+func isPrefix(s string) bool {
+	return slices.Contains([]string{"L", "u", "U", "u8", "R", "LR", "uR", "UR", "u8R"}, s)
+}
+
+func isLetter(c byte) bool {
+	return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c == '$' || c >= 0x80
+}
+func isDigit(c byte) bool         { return c >= '0' && c <= '9' }
+func isLetterOrDigit(c byte) bool { return isLetter(c) || isDigit(c) }
