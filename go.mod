@@ -3,7 +3,6 @@ module mirador
 go 1.26.0
 
 require (
-	github.com/beevik/etree v1.8.1
 	github.com/cilium/ebpf v0.22.0
 	github.com/go-chi/chi/v5 v5.5.0
 	github.com/go-chi/httprate v0.16.1

@@ -1,13 +1,12 @@
 package sir
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
-	"strings"
-
-	"github.com/beevik/etree"
+	"unicode/utf8"
 )
 
 // Root returns the name of the root element of a structure document.
@@ -21,45 +20,179 @@ const grammarVersion = "2"
 // attributes without a value (an empty build id, an unknown file), and replaces characters that
 // XML cannot carry by U+FFFD.
 func Encode(w io.Writer, s *Structure) error {
-	doc := etree.NewDocument()
-	doc.WriteSettings.CanonicalAttrVal = true // keeps tabs and newlines in attributes
-	doc.CreateProcInst("xml", `version="1.0" encoding="UTF-8"`)
-	root := doc.CreateElement(s.Root())
-	root.CreateAttr("version", grammarVersion)
-	optional(root, "language", s.language())
-	optional(root, "producer", s.Producer)
+	e := encoder{w: bufio.NewWriterSize(w, 64<<10)}
+	e.w.WriteString(`<?xml version="1.0" encoding="UTF-8"?>` + "\n")
+	e.begin(s.Root())
+	e.text("version", grammarVersion)
+	e.optional("language", s.language())
+	e.optional("producer", s.Producer)
 	for i := range s.Programs {
-		encodeProgram(root.CreateElement("program"), &s.Programs[i])
+		e.program(&s.Programs[i])
 	}
-	doc.Indent(2)
-	if _, err := doc.WriteTo(w); err != nil {
+	e.end(s.Root())
+	if err := e.w.Flush(); err != nil {
 		return fmt.Errorf("cannot write the structure document: %w", err)
 	}
 	return nil
 }
 
-func encodeProgram(e *etree.Element, p *Program) {
-	e.CreateAttr("path", characters(p.Path))
-	optional(e, "buildId", p.BuildID)
-	for i := range p.Resources {
-		encodeResource(e.CreateElement("resource"), &p.Resources[i])
-	}
-	regions, others := p.merged()
-	encodeRegions(e, regions)
-	encodeRegions(e, others)
+// encoder writes elements. The structure of a large program is a document of 100 MB, of which no tree is made. Errors
+// are those of w.
+type encoder struct {
+	w     *bufio.Writer
+	depth int
+	open  bool // the tag of the last element is not closed
 }
 
-func encodeResource(e *etree.Element, r *Resource) {
-	e.CreateAttr("in", characters(r.In))
-	optional(e, "out", r.Out)
-	optional(e, "hash", r.Hash)
-	optional(e, "language", r.Language)
-	numbers(e, []attribute{{"moreGaps", r.MoreGaps}})
-	for _, g := range r.Gaps {
-		child := e.CreateElement("gap")
-		numbers(child, []attribute{{"startLine", g.Line}, {"startColumn", g.Column}, {"endLine", g.EndLine}, {"endColumn", g.EndColumn}})
-		child.CreateAttr("reason", characters(g.Reason))
+const indentation = "                                                                "
+
+func (e *encoder) indent() {
+	for n := 2 * e.depth; n > 0; n -= len(indentation) {
+		e.w.WriteString(indentation[:min(n, len(indentation))])
 	}
+}
+
+// begin begins an element inside the last one that has not ended.
+func (e *encoder) begin(name string) {
+	e.close()
+	e.indent()
+	e.w.WriteByte('<')
+	e.w.WriteString(name)
+	e.open = true
+	e.depth++
+}
+
+func (e *encoder) close() {
+	if e.open {
+		e.w.WriteString(">\n")
+		e.open = false
+	}
+}
+
+func (e *encoder) end(name string) {
+	e.depth--
+	if e.open {
+		e.w.WriteString("/>\n")
+		e.open = false
+		return
+	}
+	e.indent()
+	e.w.WriteString("</")
+	e.w.WriteString(name)
+	e.w.WriteString(">\n")
+}
+
+// text writes an attribute.
+func (e *encoder) text(name, value string) {
+	e.attribute(name)
+	for value != "" {
+		n := 0
+		for n < len(value) && plain(value[n]) {
+			n++
+		}
+		e.w.WriteString(value[:n])
+		if value = value[n:]; value != "" {
+			r, size := utf8.DecodeRuneInString(value)
+			e.character(r)
+			value = value[size:]
+		}
+	}
+	e.w.WriteByte('"')
+}
+
+func (e *encoder) attribute(name string) {
+	e.w.WriteByte(' ')
+	e.w.WriteString(name)
+	e.w.WriteString(`="`)
+}
+
+// plain reports whether a byte stands for itself in an attribute.
+func plain(b byte) bool { return b >= 0x20 && b < 0x7f && b != '&' && b != '<' && b != '"' }
+
+// character writes a character of an attribute. XML 1.0 does not allow all.
+func (e *encoder) character(r rune) {
+	switch {
+	case r == '&':
+		e.w.WriteString("&amp;")
+	case r == '<':
+		e.w.WriteString("&lt;")
+	case r == '"':
+		e.w.WriteString("&quot;")
+	case r == '\t', r == '\n', r == '\r': // a reader would replace them by spaces
+		fmt.Fprintf(e.w, "&#x%X;", r)
+	case r >= 0x20 && r <= 0xd7ff, r >= 0xe000 && r <= 0xfffd, r >= 0x10000:
+		e.w.WriteRune(r)
+	default:
+		e.w.WriteRune('\uFFFD')
+	}
+}
+
+func (e *encoder) optional(name, value string) {
+	if value != "" {
+		e.text(name, value)
+	}
+}
+
+func (e *encoder) address(name string, a uint64) {
+	e.attribute(name)
+	e.w.WriteString("0x")
+	e.w.Write(strconv.AppendUint(e.w.AvailableBuffer(), a, 16))
+	e.w.WriteByte('"')
+}
+
+func (e *encoder) number(name string, n uint64) {
+	e.attribute(name)
+	e.w.Write(strconv.AppendUint(e.w.AvailableBuffer(), n, 10))
+	e.w.WriteByte('"')
+}
+
+// positive writes a number that is left out if it is not positive.
+func (e *encoder) positive(name string, n int) {
+	if n > 0 {
+		e.number(name, uint64(n))
+	}
+}
+
+func (e *encoder) flag(name string, set bool) {
+	if set {
+		e.text(name, "true")
+	}
+}
+
+func (e *encoder) program(p *Program) {
+	e.begin("program")
+	e.text("path", p.Path)
+	e.optional("buildId", p.BuildID)
+	for i := range p.Resources {
+		e.resource(&p.Resources[i])
+	}
+	regions, others := p.merged()
+	e.regions(regions)
+	e.regions(others)
+	e.end("program")
+}
+
+func (e *encoder) resource(r *Resource) {
+	e.begin("resource")
+	e.text("in", r.In)
+	e.optional("out", r.Out)
+	e.optional("hash", r.Hash)
+	e.optional("language", r.Language)
+	e.positive("moreGaps", r.MoreGaps)
+	for _, g := range r.Gaps {
+		e.begin("gap")
+		e.span(g.Line, g.Column, g.EndLine, g.EndColumn)
+		e.text("reason", g.Reason)
+		e.end("gap")
+	}
+	e.end("resource")
+}
+
+func (e *encoder) span(line, column, endLine, endColumn int) {
+	e.positive("startLine", line)
+	e.positive("startColumn", column)
+	e.positive("endLine", endLine)
+	e.positive("endColumn", endColumn)
 }
 
 // language returns the language of all resources, "" if there are several.
@@ -76,116 +209,86 @@ func (s *Structure) language() string {
 	return all[0]
 }
 
-// attribute is an attribute with a number, which is left out if it is 0.
-type attribute struct {
-	name  string
-	value int
-}
-
-func numbers(e *etree.Element, list []attribute) {
-	for _, a := range list {
-		if a.value > 0 {
-			e.CreateAttr(a.name, strconv.Itoa(a.value))
-		}
-	}
-}
-
-// encodePosition writes where a region is in the source, if it is known.
-func encodePosition(parent *etree.Element, r *Region, column, endLine, endColumn int) {
+// position writes where a region is in the source, if it is known.
+func (e *encoder) position(r *Region, column, endLine, endColumn int) {
 	if r.File == "" || r.Line == 0 {
 		return
 	}
-	e := parent.CreateElement("position")
-	e.CreateAttr("file", characters(r.File))
-	numbers(e, []attribute{{"startLine", r.Line}, {"startColumn", column}, {"endLine", endLine}, {"endColumn", endColumn}})
+	e.begin("position")
+	e.text("file", r.File)
+	e.span(r.Line, column, endLine, endColumn)
+	e.end("position")
 }
 
-func encodeRegions(parent *etree.Element, regions []Region) {
+func (e *encoder) regions(regions []Region) {
 	for i := range regions {
-		r := &regions[i]
-		if r.Code != nil {
-			encodeCode(parent.CreateElement("codeRegion"), r)
-			continue
+		if r := &regions[i]; r.Code != nil {
+			e.code(r)
+		} else {
+			e.unit(r)
 		}
-		encodeUnit(parent.CreateElement("unit"), r)
 	}
 }
 
-func encodeUnit(e *etree.Element, r *Region) {
-	e.CreateAttr("id", characters(r.ID))
-	e.CreateAttr("name", characters(r.Name))
-	optional(e, "symbol", r.Symbol)
-	e.CreateAttr("kind", characters(string(r.Kind)))
-	optional(e, "form", r.Form)
-	optional(e, "file", r.File)
-	numbers(e, []attribute{{"line", r.Line}})
+func (e *encoder) unit(r *Region) {
+	e.begin("unit")
+	e.text("id", r.ID)
+	e.text("name", r.Name)
+	e.optional("symbol", r.Symbol)
+	e.text("kind", string(r.Kind))
+	e.optional("form", r.Form)
+	e.optional("file", r.File)
+	e.positive("line", r.Line)
 	if r.Extent == nil {
-		e.CreateAttr("entry", address(r.Entry))
-		e.CreateAttr("size", strconv.FormatUint(r.Size, 10))
+		e.address("entry", r.Entry)
+		e.number("size", r.Size)
 	}
-	optional(e, "unknown", r.Unknown)
+	e.optional("unknown", r.Unknown)
 	if x := r.Extent; x != nil {
-		encodePosition(e, r, x.Column, x.EndLine, x.EndColumn)
+		e.position(r, x.Column, x.EndLine, x.EndColumn)
 	}
-	encodeRegions(e, r.Regions)
+	e.regions(r.Regions)
+	e.end("unit")
 }
 
-func encodeCode(e *etree.Element, r *Region) {
+func (e *encoder) code(r *Region) {
 	c := r.Code
-	e.CreateAttr("id", characters(r.ID))
-	e.CreateAttr("type", characters(string(r.Kind)))
-	optional(e, "form", r.Form)
-	optional(e, "callee", c.Callee)
-	if c.Irreducible {
-		e.CreateAttr("irreducible", "true")
-	}
-	if c.SharedExits {
-		e.CreateAttr("sharedExits", "true")
-	}
-	optional(e, "uncounted", c.Uncounted)
-	optional(e, "untimed", c.Untimed)
-	encodePosition(e, r, c.Column, c.EndLine, c.EndColumn)
+	e.begin("codeRegion")
+	e.text("id", r.ID)
+	e.text("type", string(r.Kind))
+	e.optional("form", r.Form)
+	e.optional("callee", c.Callee)
+	e.flag("irreducible", c.Irreducible)
+	e.flag("sharedExits", c.SharedExits)
+	e.optional("uncounted", c.Uncounted)
+	e.optional("untimed", c.Untimed)
+	e.position(r, c.Column, c.EndLine, c.EndColumn)
 	for _, piece := range c.Ranges {
-		p := e.CreateElement("range")
-		p.CreateAttr("low", address(piece.Low))
-		p.CreateAttr("high", address(piece.High))
+		e.begin("range")
+		e.address("low", piece.Low)
+		e.address("high", piece.High)
+		e.end("range")
 	}
-	encodeEdges(e, "entry", c.Enter, c.Entries)
-	encodeEdges(e, "exit", c.Leave, c.Exits)
-	encodeRegions(e, r.Regions)
+	e.edges("entry", c.Enter, c.Entries)
+	e.edges("exit", c.Leave, c.Exits)
+	e.regions(r.Regions)
+	e.end("codeRegion")
 }
 
-// encodeEdges writes the ways into a region, or out of it, and the places that a probe uses.
-func encodeEdges(e *etree.Element, name string, edges []Edge, places []uint64) {
+// edges writes the ways into a region, or out of it, and the places that a probe uses.
+func (e *encoder) edges(name string, edges []Edge, places []uint64) {
 	for _, edge := range edges {
-		child := e.CreateElement(name)
+		e.begin(name)
 		if edge.From != 0 {
-			child.CreateAttr("from", address(edge.From))
+			e.address("from", edge.From)
 		}
-		child.CreateAttr("to", address(edge.To))
+		e.address("to", edge.To)
+		e.end(name)
 	}
 	for _, at := range places {
-		child := e.CreateElement("place")
-		child.CreateAttr("address", address(at))
-		child.CreateAttr("of", name)
+		e.begin("place")
+		e.address("address", at)
+		e.text("of", name)
+		e.end("place")
 	}
-}
-
-func address(a uint64) string { return fmt.Sprintf("%#x", a) }
-
-func optional(e *etree.Element, attribute, value string) {
-	if value != "" {
-		e.CreateAttr(attribute, characters(value))
-	}
-}
-
-// characters replaces characters that XML 1.0 does not allow.
-func characters(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t', r == '\n', r == '\r', r >= 0x20 && r <= 0xd7ff, r >= 0xe000 && r <= 0xfffd, r >= 0x10000:
-			return r
-		}
-		return '\uFFFD'
-	}, s)
 }
