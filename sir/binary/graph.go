@@ -13,10 +13,14 @@ import (
 // graph is the control flow of a function: its blocks, and the instructions in them.
 type graph struct {
 	flow.Graph
-	insts []instruction // in the order of their addresses
-	first []int         // of each block, the index of its first instruction
-	parts []codePart
+	insts  []instruction // in the order of their addresses
+	pieces []instPiece   // of each block
+	starts []int32       // of each instruction, the number of the block that begins there, counted from 1
+	parts  []codePart
 }
+
+// instPiece has the indices of the instructions of a block.
+type instPiece struct{ from, to int }
 
 // instruction is a decoded instruction with where control goes from it.
 type instruction struct {
@@ -113,6 +117,19 @@ func (d *descent) known(addr uint64) *instruction {
 		return &d.insts[i]
 	}
 	return nil
+}
+
+// instAt returns the index of the instruction to which an address belongs, or -1.
+func (g *graph) instAt(addr uint64) int {
+	p := partOf(g.parts, addr)
+	if p == nil {
+		return -1
+	}
+	offset := addr - p.low
+	for offset > 0 && p.at[offset] < 0 {
+		offset--
+	}
+	return int(p.at[offset]) - 1
 }
 
 // whole decodes an instruction with its operands.
@@ -384,30 +401,55 @@ func isPadding(inst x86asm.Inst) bool {
 // graph divides the code into blocks.
 func (d *descent) graph() (*graph, error) {
 	g := &graph{insts: d.inOrder(), parts: d.parts}
-	number := make([]int32, len(g.insts)) // of the blocks that begin at instructions, counted from 1
-	begin := func(i int) {
-		g.Blocks, g.first = append(g.Blocks, flow.Block{Start: g.insts[i].addr}), append(g.first, i)
-		number[i] = int32(len(g.Blocks))
-	}
-	entry := numberAt(g.parts, d.f.addr)
-	begin(entry) // Blocks[0] is the entry, whatever its address
+	g.starts = make([]int32, len(g.insts))
+	blocks := 1
 	for i := range g.insts {
-		if i != entry && (i == 0 || d.leads(g.insts[i].addr) || g.insts[i-1].end() != g.insts[i].addr) {
-			begin(i)
+		if d.begins(g, i) {
+			blocks++
 		}
 	}
+	g.Blocks, g.pieces = make([]flow.Block, 0, blocks), make([]instPiece, 0, blocks)
+	entry := numberAt(g.parts, d.f.addr)
+	g.begin(entry) // Blocks[0] is the entry, whatever its address
+	for i := range g.insts {
+		if i != entry && d.begins(g, i) {
+			g.begin(i)
+		}
+	}
+	edges := make([]int, 0, 2*len(g.Blocks))
 	for b := range g.Blocks {
-		last := &g.insts[g.lastOf(b, number)]
-		g.end(b, last.end())
-		for _, to := range last.next() {
-			i := numberAt(g.parts, to)
-			if i < 0 || number[i] == 0 {
+		last := g.lastOf(g.pieces[b].from)
+		g.end(b, last)
+		from := len(edges)
+		for _, to := range g.insts[last].next() {
+			next := g.blockAt(to)
+			if next < 0 {
 				return nil, d.fail(to, "control reaches no instruction")
 			}
-			g.Blocks[b].Succ = append(g.Blocks[b].Succ, int(number[i])-1)
+			edges = append(edges, next)
 		}
+		g.Blocks[b].Succ = edges[from:len(edges):len(edges)]
 	}
 	return g, g.Connect()
+}
+
+// begins reports whether a block begins at an instruction.
+func (d *descent) begins(g *graph, i int) bool {
+	return i == 0 || d.leads(g.insts[i].addr) || g.insts[i-1].end() != g.insts[i].addr
+}
+
+// begin adds a block that begins at an instruction.
+func (g *graph) begin(i int) {
+	g.Blocks, g.pieces = append(g.Blocks, flow.Block{Start: g.insts[i].addr}), append(g.pieces, instPiece{i, i})
+	g.starts[i] = int32(len(g.Blocks))
+}
+
+// blockAt returns the block that begins at an address, -1 if none does.
+func (g *graph) blockAt(addr uint64) int {
+	if i := numberAt(g.parts, addr); i >= 0 {
+		return int(g.starts[i]) - 1
+	}
+	return -1
 }
 
 // leads reports whether control arrives at an address other than from the instruction before.
@@ -432,35 +474,27 @@ func (d *descent) inOrder() []instruction {
 	return all
 }
 
-// end sets where a block ends.
-func (g *graph) end(b int, at uint64) {
-	g.Blocks[b].End = at
-	code := g.code(b)
+// end sets the last instruction of a block.
+func (g *graph) end(b, last int) {
+	g.pieces[b].to = last + 1
+	g.Blocks[b].End = g.insts[last].end()
 	// A uprobe on a nop can harm the program.
-	for len(code) > 1 && code[len(code)-1].Op == x86asm.NOP {
-		code = code[:len(code)-1]
+	for last > g.pieces[b].from && g.insts[last].Op == x86asm.NOP {
+		last--
 	}
-	g.Blocks[b].Last = code[len(code)-1].addr
+	g.Blocks[b].Last = g.insts[last].addr
 }
 
-// lastOf returns the index of the last instruction of a block. number is not 0 for instructions with which blocks begin.
-func (g *graph) lastOf(b int, number []int32) int {
-	i := g.first[b]
-	for i+1 < len(g.insts) && !g.insts[i].splits && g.insts[i].end() == g.insts[i+1].addr && number[i+1] == 0 {
+// lastOf returns the index of the last instruction of the block that begins at an instruction.
+func (g *graph) lastOf(i int) int {
+	for i+1 < len(g.insts) && !g.insts[i].splits && g.insts[i].end() == g.insts[i+1].addr && g.starts[i+1] == 0 {
 		i++
 	}
 	return i
 }
 
 // code returns the instructions of a block.
-func (g *graph) code(b int) []instruction {
-	i := g.first[b]
-	n := i
-	for n < len(g.insts) && g.insts[n].addr < g.Blocks[b].End {
-		n++
-	}
-	return g.insts[i:n]
-}
+func (g *graph) code(b int) []instruction { return g.insts[g.pieces[b].from:g.pieces[b].to] }
 
 // returning returns for each block whether the function may return from there, and true for all
 // blocks of a function that never returns.

@@ -305,11 +305,11 @@ func (o *owner) instance(i *instance) *sir.Code {
 	if err != nil {
 		return &sir.Code{Uncounted: err.Error()}
 	}
-	for at, m := range marks {
-		marks[at] = mark{m.last, m.last}
+	for n := range marks {
+		marks[n].region = marks[n].last
 	}
-	if o.begins(i.entry) {
-		marks[i.entry] = mark{true, i.holds(i.entry)}
+	if n := numberAt(o.parts, i.entry); n >= 0 {
+		marks[n] = mark{true, true, i.holds(i.entry)}
 	}
 	p, err := newPart(o.tree, marks, !strings.HasPrefix(o.producer, "Go "))
 	if err != nil {
@@ -323,7 +323,9 @@ func (o *owner) instance(i *instance) *sir.Code {
 	if !strings.HasPrefix(o.producer, "GNU ") && (p.most > 1 || several) {
 		c.Uncounted = cmp.Or(c.Uncounted, "its code is in pieces, and which of them begin an execution is not known")
 	}
-	c.Uncounted = cmp.Or(c.Uncounted, p.multiplied(i))
+	if c.Uncounted == "" {
+		c.Uncounted = p.multiplied(i)
+	}
 	return c
 }
 
@@ -331,54 +333,71 @@ func (o *owner) instance(i *instance) *sir.Code {
 // unrolled a loop around the instance, and says of the copies only which function they are from, or it made
 // vector instructions of several executions.
 func (p *part) multiplied(i *instance) string {
-	seen := map[string]bool{}
-	var others []instruction
+	seen := map[operation]bool{}
+	type copied struct {
+		operation
+		addr uint64
+	}
+	var others []copied
 	for b := range p.Blocks {
-		for _, inst := range p.code(b) {
+		code := p.code(b)
+		for n := range code {
+			if !i.holds(code[n].addr) {
+				continue
+			}
+			inst := p.whole(&code[n])
 			switch {
-			case !i.holds(inst.addr):
-			case vectorised(p.whole(&inst)):
-				return fmt.Sprintf("the vector instruction at %#x may execute it several times", inst.addr)
+			case vectorised(inst):
+				return fmt.Sprintf("the vector instruction at %#x may execute it several times", code[n].addr)
 			case p.in[b]:
-				seen[operation(p.whole(&inst))] = true
+				seen[operationOf(inst)] = true
 			default:
-				others = append(others, inst)
+				others = append(others, copied{operationOf(inst), code[n].addr})
 			}
 		}
 	}
-	for _, inst := range others {
-		switch op := operation(p.whole(&inst)); {
-		case op == "":
-		case seen[op]:
-			return fmt.Sprintf("the code at %#x may be a copy of it, in which no statement begins", inst.addr)
+	for _, o := range others {
+		switch {
+		case o.operation == operation{}:
+		case seen[o.operation]:
+			return fmt.Sprintf("the code at %#x may be a copy of it, in which no statement begins", o.addr)
 		default:
-			seen[op] = true
+			seen[o.operation] = true
 		}
 	}
 	return ""
 }
 
-// operation describes what an instruction does, apart from the registers: "" for one that only moves data between
-// registers, or control.
-func operation(inst x86asm.Inst) string {
+// operation describes what an instruction does, apart from the registers. It is zero for one that only moves data
+// between registers, or control.
+type operation struct {
+	op        x86asm.Op
+	operands  [4]byte // 'i': an immediate value, 'm': in memory, 'r': in a register
+	immediate [2]x86asm.Imm
+}
+
+func operationOf(inst x86asm.Inst) (o operation) {
 	if inst.Op == x86asm.NOP || isJump(inst.Op) {
-		return ""
+		return o
 	}
-	text := inst.Op.String()
-	for _, a := range inst.Args {
+	o.op = inst.Op
+	values := 0
+	for n, a := range inst.Args {
 		switch a := a.(type) {
 		case x86asm.Imm:
-			text += fmt.Sprintf(" %d", a)
+			o.operands[n] = 'i'
+			o.immediate[min(values, 1)] = a
+			values++
 		case x86asm.Mem:
-			text += " memory"
+			o.operands[n] = 'm'
 		case x86asm.Reg:
-			text += " register"
+			o.operands[n] = 'r'
 		}
 	}
-	if inst.Op == x86asm.MOV && text == "MOV register register" {
-		return ""
+	if o.op == x86asm.MOV && o.operands == [4]byte{'r', 'r'} {
+		return operation{}
 	}
-	return text
+	return o
 }
 
 // vectorised reports whether an instruction computes several values at once, or is not known.

@@ -213,8 +213,7 @@ func (im *Image) onlyPadding(r lineRow) bool {
 
 // covers reports whether an address belongs to an instruction of the function.
 func (t *tree) covers(addr uint64) bool {
-	p := partOf(t.parts, addr)
-	return p != nil && p.at[addr-p.low] != 0
+	return t.instAt(addr) >= 0
 }
 
 // line returns the code of a line in the function. It is empty if no statement of the line begins there.
@@ -237,25 +236,26 @@ func (o *owner) line(at sourceLine) *sir.Code {
 	return c
 }
 
-// marks returns where statements begin, and which of them are of a region.
-func (o *owner) marks(is func(statement) bool) (map[uint64]mark, error) {
-	marks := make(map[uint64]mark, len(o.statements))
+// marks returns for each instruction whether statements begin there, and which of them are of a region.
+func (o *owner) marks(is func(statement) bool) ([]mark, error) {
+	marks := make([]mark, len(o.insts))
 	var before mark // statements in the code with which a function of Go begins again
 	for _, s := range o.statements {
 		own := is(s)
 		switch {
 		case own && o.misfits[s.addr]:
 			return nil, fmt.Errorf("the line table does not fit the code: %#x is inside an instruction", s.addr)
-		case o.misfits[s.addr]:
+		case len(o.misfits) > 0 && o.misfits[s.addr]:
 		case o.f.addr <= s.addr && s.addr < o.behind:
 			before.region = before.region || own
 		default:
-			marks[s.addr] = mark{marks[s.addr].region || own, own}
+			m := &marks[numberAt(o.parts, s.addr)]
+			*m = mark{true, m.region || own, own}
 		}
 	}
-	if before.region {
-		m, ok := marks[o.behind]
-		marks[o.behind] = mark{true, m.last || !ok}
+	if n := numberAt(o.parts, o.behind); before.region && n >= 0 {
+		m := marks[n]
+		marks[n] = mark{true, true, m.last || !m.any}
 	}
 	return marks, nil
 }

@@ -26,7 +26,7 @@ type lineTable struct {
 	instances atomic.Int64
 
 	mu      sync.Mutex
-	decoded map[int64]unitLines // line programs decoded so far, by their offsets
+	decoded map[int64]*unitLines // line programs decoded so far, by their offsets
 	rows    int
 }
 
@@ -39,7 +39,8 @@ type lineData struct {
 
 type compileUnit struct {
 	safedwarf.Unit
-	table int64 // offset of the line program, which several units may share
+	table    int64  // offset of the line program, which several units may share
+	producer string // the compiler
 }
 
 type span struct {
@@ -51,6 +52,8 @@ type span struct {
 type unitLines struct {
 	rows  []safedwarf.Row
 	lines *safedwarf.Lines
+	paths []string // of the files
+	long  int      // bytes of the paths
 }
 
 // noLine is the line of a row from which on no line is known.
@@ -59,13 +62,14 @@ const noLine = -1
 // Limits for line data, far above what real programs need: many units of a file may refer to
 // the same line program or list of ranges.
 const (
-	maxSpans    = 4 << 20
-	keptRows    = 1 << 20 // rows that are cached for look-ups
-	maxUnitRows = 2 << 20
+	mostProducers = 1 << 10
+	maxSpans      = 4 << 20
+	keptRows      = 1 << 20 // rows that are cached for look-ups
+	maxUnitRows   = 2 << 20
 )
 
 func openLines(main, debug *elfFile) *lineTable {
-	t := &lineTable{decoded: map[int64]unitLines{}}
+	t := &lineTable{decoded: map[int64]*unitLines{}}
 	f := main
 	if !main.has(".debug_line") {
 		f = debug
@@ -100,6 +104,7 @@ func loadLines(ctx context.Context, f *elfFile) (*lineData, error) {
 // readUnits finds the compile units and the address ranges of each. It reads only the headers:
 // stepping over a unit's entries would require reading them all.
 func (d *lineData) readUnits(ctx context.Context) error {
+	producers := map[string]string{} // each once
 	for u := range d.dwarf.Units() {
 		if len(d.spans) > maxSpans {
 			break
@@ -115,7 +120,11 @@ func (d *lineData) readUnits(ctx context.Context) error {
 		if !ok {
 			continue
 		}
-		d.units = append(d.units, compileUnit{u, table})
+		producer, _ := e.Val(dwarf.AttrProducer).(string)
+		if _, known := producers[producer]; !known && len(producers) < mostProducers {
+			producers[producer] = producer
+		}
+		d.units = append(d.units, compileUnit{u, table, producers[producer]})
 		ranges, err := d.dwarf.Ranges(e)
 		if err != nil {
 			continue
@@ -191,18 +200,16 @@ func (t *lineTable) at(ctx context.Context, addr uint64) (file string, line int)
 	if d == nil {
 		return "", 0
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	lines, row := t.row(ctx, d, addr)
 	if lines == nil {
 		return "", 0
 	}
-	return printable(lines.File(row.File)), row.Line
+	return lines.path(row.File), row.Line
 }
 
-// positions returns the positions of instructions in the source, where they are known.
-func (t *lineTable) positions(ctx context.Context, insts []instruction) (map[uint64]position, error) {
-	found := make(map[uint64]position, len(insts))
+// positions returns the positions of instructions in the source. Those that are not known are zero.
+func (t *lineTable) positions(ctx context.Context, insts []instruction) ([]position, error) {
+	found := make([]position, len(insts))
 	if t.data == nil {
 		return found, nil
 	}
@@ -210,29 +217,64 @@ func (t *lineTable) positions(ctx context.Context, insts []instruction) (map[uin
 	if d == nil {
 		return found, err
 	}
-	type fileOf struct {
-		lines *safedwarf.Lines
-		file  int
-	}
-	paths := map[fileOf]string{}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	var nearest rowCursor
 	for i := range insts {
-		lines, row := t.row(ctx, d, insts[i].addr)
-		if lines == nil || row.Line <= 0 {
-			continue
+		addr := insts[i].addr
+		if addr-nearest.low >= nearest.high-nearest.low {
+			nearest = t.cursor(ctx, d, addr)
 		}
-		key := fileOf{lines, row.File}
-		path, known := paths[key]
-		if !known {
-			path = printable(lines.File(row.File))
-			paths[key] = path
+		lines, row := nearest.lines, nearest.at(addr)
+		if row == nil {
+			other, r := t.row(ctx, d, addr)
+			if other == nil {
+				continue
+			}
+			lines, row = other, &r
 		}
-		if path != "" {
-			found[insts[i].addr] = position{path, row.Line, int(row.Column)}
+		if path := lines.path(row.File); row.Line > 0 && path != "" {
+			found[i] = position{path, row.Line, int(row.Column)}
 		}
 	}
 	return found, ctx.Err()
+}
+
+// rowCursor finds the rows of ascending addresses in the unit that begins nearest before them.
+type rowCursor struct {
+	lines     *unitLines // nil if no unit has code there
+	low, high uint64     // the addresses
+	next      int        // index of the row behind the current one
+}
+
+func (t *lineTable) cursor(ctx context.Context, d *lineData, addr uint64) rowCursor {
+	i := d.spanAt(addr)
+	if i < 0 || addr >= d.spans[i].high {
+		return rowCursor{}
+	}
+	c := rowCursor{low: addr, high: d.spans[i].high, lines: t.rowsOf(ctx, d, d.units[d.spans[i].unit])}
+	if i+1 < len(d.spans) {
+		c.high = min(c.high, d.spans[i+1].low)
+	}
+	if c.lines != nil {
+		c.next = sort.Search(len(c.lines.rows), func(n int) bool { return c.lines.rows[n].Address > addr })
+	}
+	return c
+}
+
+// at returns the row of an address that is not before the last one, nil if the unit has none.
+func (c *rowCursor) at(addr uint64) *safedwarf.Row {
+	if c.lines == nil {
+		return nil
+	}
+	for c.next < len(c.lines.rows) && c.lines.rows[c.next].Address <= addr {
+		c.next++
+	}
+	if c.next == 0 {
+		return nil
+	}
+	if row := &c.lines.rows[c.next-1]; row.Line != noLine && c.lines.path(row.File) != "" {
+		return row
+	}
+	return nil
 }
 
 // producer returns the compiler of the code at an address, "" if it is not known.
@@ -244,21 +286,16 @@ func (t *lineTable) producer(ctx context.Context, addr uint64) string {
 	if d == nil {
 		return ""
 	}
-	i := sort.Search(len(d.spans), func(i int) bool { return d.spans[i].low > addr })
-	if i == 0 || addr >= d.spans[i-1].high {
+	i := d.spanAt(addr)
+	if i < 0 || addr >= d.spans[i].high {
 		return ""
 	}
-	e, err := d.dwarf.Entry(ctx, d.units[d.spans[i-1].unit].First)
-	if err != nil {
-		return ""
-	}
-	producer, _ := e.Val(dwarf.AttrProducer).(string)
-	return producer
+	return d.units[d.spans[i].unit].producer
 }
 
 // row returns the row of the line table that applies to an address, with its line program; nil
-// if there is none. t.mu is locked.
-func (t *lineTable) row(ctx context.Context, d *lineData, addr uint64) (*safedwarf.Lines, safedwarf.Row) {
+// if there is none.
+func (t *lineTable) row(ctx context.Context, d *lineData, addr uint64) (*unitLines, safedwarf.Row) {
 	for _, u := range d.unitsAt(addr) {
 		if lines, row := t.lookUp(ctx, d, u, addr); lines != nil {
 			return lines, row
@@ -267,11 +304,16 @@ func (t *lineTable) row(ctx context.Context, d *lineData, addr uint64) (*safedwa
 	return nil, safedwarf.Row{}
 }
 
+// spanAt returns the last range of addresses that begins at an address or before it, or -1.
+func (d *lineData) spanAt(addr uint64) int {
+	return sort.Search(len(d.spans), func(i int) bool { return d.spans[i].low > addr }) - 1
+}
+
 // unitsAt returns the units with code at an address.
 func (d *lineData) unitsAt(addr uint64) (units []compileUnit) {
-	i := sort.Search(len(d.spans), func(i int) bool { return d.spans[i].low > addr })
+	i := d.spanAt(addr)
 	const overlapping = 64 // units whose ranges are damaged or nested
-	for j := i - 1; j >= max(0, i-overlapping); j-- {
+	for j := i; j >= max(0, i+1-overlapping); j-- {
 		if s := d.spans[j]; addr < s.high {
 			units = append(units, d.units[s.unit])
 		}
@@ -279,31 +321,54 @@ func (d *lineData) unitsAt(addr uint64) (units []compileUnit) {
 	return units
 }
 
-func (t *lineTable) lookUp(ctx context.Context, d *lineData, u compileUnit, addr uint64) (*safedwarf.Lines, safedwarf.Row) {
-	known, ok := t.decoded[u.table]
-	if !ok {
-		known = d.decode(ctx, u)
-		if ctx.Err() != nil {
-			return nil, safedwarf.Row{}
-		}
-		if t.rows += len(known.rows); t.rows > keptRows {
-			clear(t.decoded)
-			t.rows = len(known.rows)
-		}
-		t.decoded[u.table] = known
+func (t *lineTable) lookUp(ctx context.Context, d *lineData, u compileUnit, addr uint64) (*unitLines, safedwarf.Row) {
+	known := t.rowsOf(ctx, d, u)
+	if known == nil {
+		return nil, safedwarf.Row{}
 	}
 	i, exact := slices.BinarySearchFunc(known.rows, addr, func(r safedwarf.Row, a uint64) int { return cmp.Compare(r.Address, a) })
 	if !exact {
 		i--
 	}
-	if i < 0 || known.rows[i].Line == noLine || known.lines.File(known.rows[i].File) == "" {
+	if i < 0 || known.rows[i].Line == noLine || known.path(known.rows[i].File) == "" {
 		return nil, safedwarf.Row{}
 	}
-	return known.lines, known.rows[i]
+	return known, known.rows[i]
+}
+
+// rowsOf returns the rows of a unit, nil if ctx ends.
+func (t *lineTable) rowsOf(ctx context.Context, d *lineData, u compileUnit) *unitLines {
+	t.mu.Lock()
+	known, ok := t.decoded[u.table]
+	t.mu.Unlock()
+	if ok {
+		return known
+	}
+	known = d.decode(ctx, u)
+	if ctx.Err() != nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.rows += len(known.rows); t.rows > keptRows {
+		clear(t.decoded)
+		t.rows = len(known.rows)
+	}
+	t.decoded[u.table] = known
+	return known
+}
+
+// path returns the path of a file.
+func (u *unitLines) path(file int) string {
+	if file < 0 || file >= len(u.paths) {
+		return ""
+	}
+	return u.paths[file]
 }
 
 // decode returns the rows of a unit's line program.
-func (d *lineData) decode(ctx context.Context, u compileUnit) (found unitLines) {
+func (d *lineData) decode(ctx context.Context, u compileUnit) *unitLines {
+	found := &unitLines{}
 	var rows []safedwarf.Row
 	_ = guard("", func() (err error) {
 		if found.lines, err = d.lines(ctx, u); err != nil {
@@ -322,5 +387,22 @@ func (d *lineData) decode(ctx context.Context, u compileUnit) (found unitLines) 
 	})
 	// If one span ends where the next begins, keep the beginning.
 	found.rows = slices.CompactFunc(rows, func(a, b safedwarf.Row) bool { return a.Address == b.Address })
+	for _, row := range found.rows {
+		found.name(row.File)
+	}
 	return found
+}
+
+// name sets the path of a file.
+func (u *unitLines) name(file int) {
+	if file < 0 || file < len(u.paths) && u.paths[file] != "" || file >= u.lines.Files() {
+		return
+	}
+	if file >= len(u.paths) {
+		u.paths = append(u.paths, make([]string, file+1-len(u.paths))...)
+	}
+	if u.long < mostPaths {
+		u.paths[file] = printable(u.lines.File(file))
+		u.long += len(u.paths[file])
+	}
 }

@@ -118,7 +118,7 @@ func (l *loopRegion) isTest(b int, control position) bool {
 		return false
 	}
 	for _, inst := range l.code(b) {
-		if p := l.at[inst.addr]; control.line > 0 && p.line > 0 && (p.line != control.line || p.file != control.file) {
+		if p := l.at(inst.addr); control.line > 0 && p.line > 0 && (p.line != control.line || p.file != control.file) {
 			return false
 		}
 	}
@@ -141,17 +141,17 @@ func (l *loopRegion) restarts(e flow.Edge) bool {
 	code := l.code(e.From)
 	last := &code[len(code)-1]
 	if last.Op == x86asm.JMP {
-		same := l.at[last.addr].line > 0 && l.at[last.addr].line == l.at[l.Blocks[e.To].Last].line
+		same := l.at(last.addr).line > 0 && l.at(last.addr).line == l.at(l.Blocks[e.To].Last).line
 		return l.Blocks[e.To].Start < b.End && !(l.llvm && same)
 	}
-	return len(b.Succ) > 1 && l.at[last.addr].line == 0
+	return len(b.Succ) > 1 && l.at(last.addr).line == 0
 }
 
 // onOneLine reports whether all code of the loop is on the line of its tests.
 func (l *loopRegion) onOneLine(control position) bool {
 	for _, b := range l.Body {
 		for _, inst := range l.code(b) {
-			if p := l.at[inst.addr]; p.line > 0 && p.line != control.line {
+			if p := l.at(inst.addr); p.line > 0 && p.line != control.line {
 				return false
 			}
 		}
@@ -165,12 +165,12 @@ func (l *loopRegion) onOneLine(control position) bool {
 func (l *loopRegion) control() position {
 	var first, last position
 	for _, h := range l.Heads {
-		if p := l.at[l.Blocks[h].Last]; l.leaves(h) && p.line > 0 && (first.line == 0 || p.compare(first) < 0) {
+		if p := l.at(l.Blocks[h].Last); l.leaves(h) && p.line > 0 && (first.line == 0 || p.compare(first) < 0) {
 			first = p
 		}
 	}
 	for _, e := range l.Back(&l.Graph) {
-		if p := l.at[l.Blocks[e.From].Last]; len(l.Blocks[e.From].Succ) > 1 && p.line > 0 && (last.line == 0 || p.compare(last) < 0) {
+		if p := l.at(l.Blocks[e.From].Last); len(l.Blocks[e.From].Succ) > 1 && p.line > 0 && (last.line == 0 || p.compare(last) < 0) {
 			last = p
 		}
 	}
@@ -189,7 +189,7 @@ func (l *loopRegion) control() position {
 func (l *loopRegion) top() (top position) {
 	for _, b := range l.Body {
 		for _, inst := range l.code(b) {
-			if p := l.at[inst.addr]; p.line > 0 && (top.line == 0 || p.compare(top) < 0) {
+			if p := l.at(inst.addr); p.line > 0 && (top.line == 0 || p.compare(top) < 0) {
 				top = p
 			}
 		}
@@ -201,7 +201,7 @@ func (l *loopRegion) top() (top position) {
 func (l *loopRegion) lastLine(file string) (last int) {
 	for _, b := range l.Body {
 		for _, inst := range l.code(b) {
-			if p := l.at[inst.addr]; p.file == file {
+			if p := l.at(inst.addr); p.file == file {
 				last = max(last, p.line)
 			}
 		}
@@ -219,7 +219,7 @@ func (l *loopRegion) guards(control position) (skip []flow.Edge) {
 		if l.Parent >= 0 && !l.loops[l.Parent].Holds(d) {
 			break
 		}
-		if len(l.Blocks[d].Succ) != 2 || l.at[l.Blocks[d].Last] != control || l.Holds(d) {
+		if len(l.Blocks[d].Succ) != 2 || l.at(l.Blocks[d].Last) != control || l.Holds(d) {
 			continue
 		}
 		for _, to := range l.Blocks[d].Succ {

@@ -23,37 +23,30 @@ type part struct {
 
 // mark says whether statements begin at an instruction: some of the region, only others, and whether
 // the last one, which the instruction's code belongs to, is of the region.
-type mark struct{ region, last bool }
+type mark struct{ any, region, last bool }
 
-// newPart finds the code of a region in a function. Between two pieces of it in a block, statements of other
-// regions begin: they belong to the same execution, unless the pieces are apart.
-func newPart(t *tree, marks map[uint64]mark, apart bool) (*part, error) {
+// newPart finds the code of a region in a function, whose instructions are marked. Between two pieces of it in a block,
+// statements of other regions begin: they belong to the same execution, unless the pieces are apart.
+func newPart(t *tree, marks []mark, apart bool) (*part, error) {
 	p := &part{tree: t, empty: true}
-	first, on, cuts := map[uint64]bool{}, map[uint64]bool{}, map[uint64]bool{}
-	for b := range t.Blocks {
-		code := t.code(b)
-		marked, pieces := piecesOf(code, marks)
+	first, on, cuts := make([]bool, len(t.insts)), make([]bool, len(t.insts)), make([]bool, len(t.insts)+1)
+	for b, code := range t.pieces {
+		marked, pieces := piecesOf(marks, code)
 		if n := len(pieces); n > 1 && !apart {
-			pieces = [][2]int{{pieces[0][0], pieces[n-1][1]}}
+			pieces = []instPiece{{pieces[0].from, pieces[n-1].to}}
 		}
-		if len(pieces) > 0 && pieces[0][0] == marked {
-			pieces[0][0], marked = 0, 0 // what is before leads only to the region
+		if len(pieces) > 0 && pieces[0].from == marked {
+			pieces[0].from, marked = code.from, code.from // what is before leads only to the region
 		}
 		p.most = max(p.most, len(pieces))
 		for _, piece := range pieces {
-			first[code[piece[0]].addr], cuts[code[piece[0]].addr] = true, true
-			if piece[1] < len(code) {
-				cuts[code[piece[1]].addr] = true
-			}
-			for _, inst := range code[piece[0]:piece[1]] {
-				p.empty = p.empty && !marks[inst.addr].last
+			first[piece.from], cuts[piece.from], cuts[piece.to] = true, true, true
+			for i := piece.from; i < piece.to; i++ {
+				p.empty = p.empty && !marks[i].last
 			}
 		}
-		if marked > 0 { // no statement begins at the beginning of the block
-			on[code[0].addr] = true
-			if marked < len(code) {
-				cuts[code[marked].addr] = true
-			}
+		if marked > code.from { // no statement begins at the beginning of the block
+			on[t.pieces[b].from], cuts[marked] = true, true
 		}
 	}
 	divided := *t
@@ -64,29 +57,29 @@ func newPart(t *tree, marks map[uint64]mark, apart bool) (*part, error) {
 	p.tree = &divided
 	p.in, p.either = make([]bool, len(p.Blocks)), make([]bool, len(p.Blocks))
 	for b := range p.Blocks {
-		p.in[b] = first[p.Blocks[b].Start]
+		p.in[b] = first[p.pieces[b].from]
 	}
 	p.goOn(on)
 	return p, nil
 }
 
-// piecesOf returns the first instruction of a block at which a statement begins, which is the length of the block if
+// piecesOf returns the first instruction of a block at which a statement begins, which is the end of the block if
 // there is none, and the pieces of the block that belong to the region: from one of its statements to one of
 // another region.
-func piecesOf(code []instruction, marks map[uint64]mark) (marked int, pieces [][2]int) {
-	marked = len(code)
+func piecesOf(marks []mark, code instPiece) (marked int, pieces []instPiece) {
+	marked = code.to
 	open := false
-	for i := range code {
-		m, ok := marks[code[i].addr]
-		if !ok {
+	for i := code.from; i < code.to; i++ {
+		m := marks[i]
+		if !m.any {
 			continue
 		}
 		marked = min(marked, i)
 		switch {
 		case m.region && !open:
-			pieces = append(pieces, [2]int{i, len(code)})
+			pieces = append(pieces, instPiece{i, code.to})
 		case !m.region && open:
-			pieces[len(pieces)-1][1] = i
+			pieces[len(pieces)-1].to = i
 		}
 		open = m.region
 	}
@@ -94,13 +87,13 @@ func piecesOf(code []instruction, marks map[uint64]mark) (marked int, pieces [][
 }
 
 // goOn finds where the region goes on in blocks at whose beginning no statement begins.
-func (p *part) goOn(on map[uint64]bool) {
+func (p *part) goOn(on []bool) {
 	any := func(b int, is []bool) bool {
 		return slices.ContainsFunc(p.Blocks[b].Pred, func(from int) bool { return is[from] })
 	}
 	var open []int
 	for b := range p.Blocks {
-		if on[p.Blocks[b].Start] && b > 0 {
+		if on[p.pieces[b].from] && b > 0 {
 			open = append(open, b)
 			p.in[b] = true
 		}
@@ -177,32 +170,45 @@ func (p *part) leavesFunction(b int) []uint64 {
 }
 
 // divided returns the graph with blocks that begin at more instructions.
-func (g *graph) divided(at map[uint64]bool) (*graph, error) {
-	d := &graph{insts: g.insts, parts: g.parts}
-	number := make([]int, len(g.Blocks)) // of the first piece of each block
-	for b := range g.Blocks {
-		number[b] = len(d.Blocks)
-		for i, inst := range g.code(b) {
-			if i > 0 && !at[inst.addr] {
-				continue
+func (g *graph) divided(at []bool) (*graph, error) {
+	d := &graph{insts: g.insts, parts: g.parts, starts: make([]int32, len(g.insts))}
+	blocks, edges := len(g.Blocks), 0
+	for b, code := range g.pieces {
+		edges += len(g.Blocks[b].Succ)
+		for i := code.from + 1; i < code.to; i++ {
+			if at[i] {
+				blocks++
 			}
-			d.Blocks = append(d.Blocks, flow.Block{Start: inst.addr})
-			d.first = append(d.first, g.first[b]+i)
 		}
 	}
+	d.Blocks, d.pieces = make([]flow.Block, 0, blocks), make([]instPiece, 0, blocks)
+	number := make([]int, len(g.Blocks)) // of the first piece of each block
+	for b, code := range g.pieces {
+		number[b] = len(d.Blocks)
+		d.begin(code.from)
+		for i := code.from + 1; i < code.to; i++ {
+			if at[i] {
+				d.begin(i)
+			}
+		}
+	}
+	succ := make([]int, 0, edges+blocks)
 	for b := range g.Blocks {
-		next := len(d.Blocks)
+		piece, last := number[b], blocks-1
 		if b+1 < len(number) {
-			next = number[b+1]
+			last = number[b+1] - 1
 		}
-		for piece := number[b]; piece < next-1; piece++ {
-			d.Blocks[piece].Succ = []int{piece + 1}
-			d.end(piece, d.Blocks[piece+1].Start)
+		for ; piece < last; piece++ {
+			succ = append(succ, piece+1)
+			d.Blocks[piece].Succ = succ[len(succ)-1 : len(succ) : len(succ)]
+			d.end(piece, d.pieces[piece+1].from-1)
 		}
+		from := len(succ)
 		for _, s := range g.Blocks[b].Succ {
-			d.Blocks[next-1].Succ = append(d.Blocks[next-1].Succ, number[s])
+			succ = append(succ, number[s])
 		}
-		d.end(next-1, g.Blocks[b].End)
+		d.Blocks[last].Succ = succ[from:len(succ):len(succ)]
+		d.end(last, g.pieces[b].to-1)
 	}
 	return d, d.Connect()
 }

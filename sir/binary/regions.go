@@ -45,7 +45,7 @@ func (im *Image) inside(ctx context.Context, f symbol, unit *sir.Region) ([]sir.
 	if err != nil {
 		return nil, err
 	}
-	if t.at, err = im.lines.positions(ctx, t.insts); err != nil {
+	if t.places, err = im.lines.positions(ctx, t.insts); err != nil {
 		return nil, err
 	}
 	t.llvm = strings.Contains(im.lines.producer(ctx, f.addr), "LLVM")
@@ -106,13 +106,16 @@ func (c *innerCache[K]) enter(key K, regions []sir.Region) {
 // tree makes the regions of one function.
 type tree struct {
 	*graph
-	at      map[uint64]position // of instructions
+	places  []position // of instructions
 	loops   []flow.Loop
 	dom     []int
-	depth   map[uint64]stackAt // before instructions
-	returns []bool             // of blocks: whether the function may return from there
-	llvm    bool               // LLVM compiled the function
+	depth   []stackAt // before instructions
+	returns []bool    // of blocks: whether the function may return from there
+	llvm    bool      // LLVM compiled the function
 }
+
+// at returns the position of the instruction at an address.
+func (t *tree) at(addr uint64) position { return t.places[numberAt(t.parts, addr)] }
 
 // position is a place in the source. Its line is 0 if it is not known.
 type position struct {
@@ -135,10 +138,10 @@ func (t *tree) regions(id string, inlined []sir.Region) []sir.Region {
 	}
 	innermost := t.innermost()
 	for b := range t.Blocks {
-		for _, inst := range t.code(b) {
-			if inst.callee != "" && !slices.Contains(growing, inst.callee) {
+		for i := t.pieces[b].from; i < t.pieces[b].to; i++ {
+			if callee := t.insts[i].callee; callee != "" && !slices.Contains(growing, callee) {
 				at := slot(innermost[b])
-				*at = append(*at, t.call(b, &inst))
+				*at = append(*at, t.call(b, i))
 			}
 		}
 	}
@@ -160,12 +163,14 @@ func (t *tree) regions(id string, inlined []sir.Region) []sir.Region {
 
 // loopAt returns the innermost loop with an instruction, -1 for none.
 func (t *tree) loopAt(innermost []int, addr uint64) int {
-	for b := range t.Blocks {
-		if t.Blocks[b].Start <= addr && addr < t.Blocks[b].End {
-			return innermost[b]
-		}
+	i := t.instAt(addr)
+	for i > 0 && t.starts[i] == 0 {
+		i--
 	}
-	return -1
+	if i < 0 {
+		return -1
+	}
+	return innermost[t.starts[i]-1]
 }
 
 // innermost returns the innermost loop of each block, -1 for none.
@@ -218,8 +223,9 @@ func sameSource(a, b *sir.Region) bool {
 }
 
 // call returns the region of a call.
-func (t *tree) call(b int, inst *instruction) sir.Region {
-	p := t.at[inst.addr]
+func (t *tree) call(b, number int) sir.Region {
+	inst := &t.insts[number]
+	p := t.at(inst.addr)
 	r := sir.Region{
 		Name: "call." + printable(inst.callee), Kind: sir.Call, File: p.file, Line: p.line, Entry: inst.addr, Size: uint64(inst.Len),
 		Code: &sir.Code{
@@ -231,12 +237,11 @@ func (t *tree) call(b int, inst *instruction) sir.Region {
 		r.Code.Callee = sourceName(inst.callee)
 	}
 	before := inst.addr
-	if code := t.code(b); code[0].addr != inst.addr {
-		i := slices.IndexFunc(code, func(i instruction) bool { return i.addr == inst.addr })
-		before = code[i-1].addr
+	if number > t.pieces[b].from {
+		before = t.insts[number-1].addr
 	}
 	r.Code.Enter = []sir.Edge{{From: before, To: inst.addr}}
-	next := slices.IndexFunc(t.Blocks, func(b flow.Block) bool { return b.Start == inst.end() })
+	next := t.blockAt(inst.end())
 	switch {
 	case !inst.falls && !slices.Contains(inst.to, inst.end()):
 		r.Code.Leave, r.Code.Untimed = nil, "the call does not return"
@@ -306,15 +311,22 @@ var (
 // execution by this value.
 func (t *tree) balanced(at []uint64) error {
 	for _, a := range at {
-		d, ok := t.depth[a]
-		if !ok {
+		d := t.depthAt(a)
+		if !d.known {
 			return fmt.Errorf("the stack pointer at %#x is not known", a)
 		}
-		if d != t.depth[at[0]] {
+		if d != t.depthAt(at[0]) {
 			return fmt.Errorf("the stack pointer is not the same at %#x and %#x", at[0], a)
 		}
 	}
 	return nil
+}
+
+func (t *tree) depthAt(addr uint64) stackAt {
+	if i := numberAt(t.parts, addr); i >= 0 {
+		return t.depth[i]
+	}
+	return stackAt{}
 }
 
 // ranges returns the code of blocks, in the order of the addresses.

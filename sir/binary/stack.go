@@ -7,40 +7,40 @@ import (
 // stackAt is a value of the stack pointer: so much lower than what an instruction set it to, or than
 // at the function's entry if there is no such instruction.
 type stackAt struct {
+	known bool
 	set   uint64
 	depth int
 }
 
 // stackDepths returns the value of the stack pointer before each instruction. An instruction before
 // which it differs between the ways to the instruction has no value.
-func (g *graph) stackDepths() map[uint64]stackAt {
-	known := map[uint64]stackAt{}
-	unclear := map[int]bool{} // blocks
-	begin := map[int]stackAt{0: {}}
+func (g *graph) stackDepths() []stackAt {
+	known := make([]stackAt, len(g.insts))
+	unclear := make([]bool, len(g.Blocks))
+	begin := make([]stackAt, len(g.Blocks))
+	begin[0].known = true
 	for todo := []int{0}; len(todo) > 0; {
 		b := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		at, ok := begin[b], !unclear[b]
-		for _, inst := range g.code(b) {
-			if delete(known, inst.addr); ok {
-				known[inst.addr] = at
+		at := begin[b]
+		at.known = at.known && !unclear[b]
+		for i := g.pieces[b].from; i < g.pieces[b].to; i++ {
+			if known[i] = at; !g.insts[i].stack {
+				continue
 			}
-			change, fixed := 0, true
-			if inst.stack {
-				change, fixed = stackChange(g.whole(&inst))
-			}
+			change, fixed := stackChange(g.whole(&g.insts[i]))
 			if at.depth += change; !fixed {
-				at, ok = stackAt{set: inst.addr}, true
+				at = stackAt{known: true, set: g.insts[i].addr}
 			}
 		}
 		for _, s := range g.Blocks[b].Succ {
-			before, seen := begin[s]
+			before := begin[s]
 			switch {
 			case unclear[s]:
-			case !ok || seen && before != at:
+			case !at.known || before.known && before != at:
 				unclear[s] = true
 				todo = append(todo, s)
-			case !seen:
+			case !before.known:
 				begin[s] = at
 				todo = append(todo, s)
 			}

@@ -87,10 +87,13 @@ func (im *Image) level(r *sir.Region) error {
 		if err != nil {
 			continue
 		}
-		depth, known := g.stackDepths()[at]
+		var depth stackAt
+		if n := numberAt(g.parts, at); n >= 0 {
+			depth = g.stackDepths()[n]
+		}
 		begin, seen := begins[f.addr]
 		switch {
-		case !known:
+		case !depth.known:
 		case !seen && i < len(r.Code.Entries):
 			begins[f.addr] = depth
 		case seen && begin != depth:

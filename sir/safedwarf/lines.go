@@ -179,6 +179,9 @@ func (l *Lines) value(c *cursor, form uint64, wide bool) (text []byte, number ui
 	return nil, 0
 }
 
+// Files returns the number of files in the table.
+func (l *Lines) Files() int { return len(l.files) }
+
 // longestPath is the length to which paths are cut: Linux has no longer ones (PATH_MAX).
 const longestPath = 4096
 
