@@ -44,8 +44,7 @@ func (im *Image) entered(unit *sir.Region) (uint64, error) {
 	}
 	behind, grow := stackCheck(code, f.addr)
 	if grow != 0 && beginsAgain(code, f.addr, grow) {
-		b, err := im.disassemble(f)
-		if err == nil && slices.ContainsFunc(b.jumps, func(j jump) bool { return j.direct && j.target == behind }) {
+		if jumpsTo(code, f.addr, behind) {
 			return 0, &CodeError{f.name, behind, "a branch leads behind the stack check, so executions cannot be distinguished from iterations of a loop"}
 		}
 		return behind, nil
@@ -54,6 +53,19 @@ func (im *Image) entered(unit *sir.Region) (uint64, error) {
 		return 0, &CodeError{f.name, at, "the function restarts after its stack has grown, and its stack check is not recognised"}
 	}
 	return f.addr, nil
+}
+
+// jumpsTo reports whether a jump in the code of a function leads to an address.
+func jumpsTo(code []byte, begin, to uint64) (jumps bool) {
+	for at := 0; at < len(code); {
+		inst, ok := decodeFlow(code[at:])
+		if !ok {
+			return false // assembler code
+		}
+		at += inst.Len
+		jumps = jumps || inst.direct && isJump(inst.Op) && begin+uint64(at)+uint64(int64(inst.distance)) == to
+	}
+	return jumps
 }
 
 // longestStackCheck is the maximum number of instructions of the check: mov, sub, jb, mov,

@@ -82,7 +82,7 @@ func (im *Image) coldPart(j jump) (symbol, bool) {
 	}
 	s, ok := im.find(j.target)
 	if ok && !s.unnamed {
-		return s, coldSuffix.MatchString(s.name)
+		return s, isCold(s.name)
 	}
 	if !j.conditional {
 		return symbol{}, false

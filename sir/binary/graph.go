@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 
 	"golang.org/x/arch/x86/x86asm"
 
@@ -52,6 +53,16 @@ const maxAnalysed = 1 << 20
 // code is not understood, because counts in an incomplete graph would be wrong.
 func (im *Image) analyse(f symbol) (*graph, error) {
 	d := descent{im: im, f: f}
+	kept, _ := keptInstructions.Get().(*[]instruction)
+	if kept == nil {
+		kept = new([]instruction)
+	}
+	d.insts = (*kept)[:0]
+	defer func() {
+		clear(d.insts)
+		*kept = d.insts
+		keptInstructions.Put(kept)
+	}()
 	if err := d.enlarge(f); err != nil {
 		return nil, err
 	}
@@ -65,6 +76,9 @@ func (im *Image) analyse(f symbol) (*graph, error) {
 	}
 	return d.graph()
 }
+
+// keptInstructions has the memory of descents that have ended.
+var keptInstructions sync.Pool
 
 // descent decodes a function from its entry on.
 type descent struct {

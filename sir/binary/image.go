@@ -46,6 +46,7 @@ type Image struct {
 	whole      *elfFile
 	inner      innerCache[uint64]
 	innerLines innerCache[string]
+	names      sync.Map // names in the source, by symbols
 	endless    sync.Map // whether functions never return, by their addresses
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"debug/dwarf"
 	"errors"
+	"math"
 	"slices"
 	"sort"
 	"sync"
@@ -180,8 +181,16 @@ func (d *lineData) locateEntries(ctx context.Context, u compileUnit, index *unit
 		return err
 	}
 	units := index.units
+	low, high := uint64(0), uint64(0) // no unit begins between them
 	return lines.Each(ctx, func(from, to safedwarf.Row) bool {
+		if low <= from.Address && to.Address <= high {
+			return true
+		}
 		i, _ := slices.BinarySearchFunc(units, from.Address, func(u sir.Region, a uint64) int { return cmp.Compare(u.Entry, a) })
+		low, high = from.Address, math.MaxUint64
+		if i < len(units) {
+			high = units[i].Entry
+		}
 		for ; i < len(units) && units[i].Entry < to.Address; i++ {
 			if units[i].File == "" {
 				index.declare(i, declaration{printable(lines.File(from.File)), from.Line})

@@ -10,16 +10,47 @@ import (
 	"github.com/ianlancetaylor/demangle"
 )
 
-// cloneSuffix matches the suffixes of functions that compilers derive from another function
-// and that are called. Parts that are the target of jumps (.cold) are not functions.
-var cloneSuffix = regexp.MustCompile(`(\.(constprop|isra|part|lto_priv|localalias|clone|llvm)(\.\d+)?)+$`)
+// clones are the suffixes of functions that compilers derive from another function and that are called; a number may
+// follow. Parts that are the target of jumps (.cold) are not functions.
+var clones = map[string]bool{"constprop": true, "isra": true, "part": true, "lto_priv": true, "localalias": true, "clone": true, "llvm": true}
 
-// nested matches the symbol of a function inside another one in Fortran and GNU C. Go has names with
-// more dots.
-var nested = regexp.MustCompile(`^([^.]+)\.\d+$`)
+// withoutClones removes the suffixes of clones.
+func withoutClones(symbol string) string {
+	for {
+		rest, last := cutLast(symbol)
+		if isNumber(last) {
+			rest, last = cutLast(rest)
+		}
+		if !clones[last] {
+			return symbol
+		}
+		symbol = rest
+	}
+}
+
+// cutLast divides a symbol at its last dot.
+func cutLast(symbol string) (before, last string) {
+	i := strings.LastIndexByte(symbol, '.')
+	return symbol[:max(i, 0)], symbol[i+1:]
+}
+
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// withoutNumber removes the number of a function inside another one in Fortran and GNU C. Go has names with more dots.
+func withoutNumber(symbol string) string {
+	if name, number := cutLast(symbol); name != "" && isNumber(number) && strings.IndexByte(name, '.') < 0 {
+		return name
+	}
+	return symbol
+}
 
 // coldSuffix marks the unlikely part of a function, moved elsewhere.
 var coldSuffix = regexp.MustCompile(`\.cold(\.\d+)?$`)
+
+// isCold reports whether a symbol is that of the unlikely part of a function.
+func isCold(symbol string) bool {
+	return strings.Contains(symbol, ".cold") && coldSuffix.MatchString(symbol)
+}
 
 // Demangled names are limited to 2^maxNamePower bytes.
 const maxNamePower = 11
@@ -33,10 +64,21 @@ func sourceName(symbol string) string {
 		}
 	}
 	if strings.IndexByte(symbol, '.') > 0 {
-		symbol = nested.ReplaceAllString(symbol, "$1")
-		symbol = cloneSuffix.ReplaceAllString(symbol, "")
+		symbol = withoutClones(withoutNumber(symbol))
 	}
 	return printable(symbol)
+}
+
+// sourceName is the function sourceName, which takes long for the names of C++.
+func (im *Image) sourceName(symbol string) string {
+	if known, ok := im.names.Load(symbol); ok {
+		return known.(string)
+	}
+	name := sourceName(symbol)
+	if len(name) > 0 && name != symbol {
+		im.names.Store(symbol, name)
+	}
+	return name
 }
 
 // printable makes a name safe for display and for XML: it escapes bytes that are not printable

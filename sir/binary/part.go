@@ -29,7 +29,9 @@ type mark struct{ any, region, last bool }
 // statements of other regions begin: they belong to the same execution, unless the pieces are apart.
 func newPart(t *tree, marks []mark, apart bool) (*part, error) {
 	p := &part{tree: t, empty: true}
-	first, on, cuts := make([]bool, len(t.insts)), make([]bool, len(t.insts)), make([]bool, len(t.insts)+1)
+	n := len(t.insts) + 1
+	flags := make([]bool, 3*n) // of instructions
+	first, on, cuts := flags[:n], flags[n:2*n], flags[2*n:]
 	for b, code := range t.pieces {
 		marked, pieces := piecesOf(marks, code)
 		if n := len(pieces); n > 1 && !apart {
@@ -55,7 +57,8 @@ func newPart(t *tree, marks []mark, apart bool) (*part, error) {
 		return nil, err
 	}
 	p.tree = &divided
-	p.in, p.either = make([]bool, len(p.Blocks)), make([]bool, len(p.Blocks))
+	blocks := make([]bool, 2*len(p.Blocks))
+	p.in, p.either = blocks[:len(p.Blocks)], blocks[len(p.Blocks):]
 	for b := range p.Blocks {
 		p.in[b] = first[p.pieces[b].from]
 	}

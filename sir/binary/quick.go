@@ -9,12 +9,12 @@ import (
 // machineCode is what the control flow needs to know of an instruction. x86asm takes about a microsecond to decode all
 // operands, and few of them are ever needed.
 type machineCode struct {
-	Op       x86asm.Op // of branches, calls, and others that end a block, and of nops; of other instructions it may be 0
 	Len      int
-	stack    bool // it may change the stack pointer
+	distance int32     // 0 if the target of a branch is in a register or in memory
+	Op       x86asm.Op // of branches, calls, and others that end a block, and of nops; of other instructions it may be 0
+	direct   bool      // of a branch or call: it leads to the end of the instruction and distance
+	stack    bool      // it may change the stack pointer
 	lea      bool
-	direct   bool  // of a branch or call: it leads to the end of the instruction and distance
-	distance int32 // 0 if the target is in a register or in memory
 }
 
 // What follows an opcode, for each opcode of the first two maps:

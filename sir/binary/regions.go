@@ -62,7 +62,7 @@ func (im *Image) tree(f symbol) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tree{graph: g, depth: g.stackDepths()}
+	t := &tree{im: im, graph: g, depth: g.stackDepths()}
 	return t, t.order(f)
 }
 
@@ -105,6 +105,7 @@ func (c *innerCache[K]) enter(key K, regions []sir.Region) {
 
 // tree makes the regions of one function.
 type tree struct {
+	im *Image
 	*graph
 	places  []position // of instructions
 	loops   []flow.Loop
@@ -234,7 +235,7 @@ func (t *tree) call(b, number int) sir.Region {
 		},
 	}
 	if inst.callee != "*" {
-		r.Code.Callee = sourceName(inst.callee)
+		r.Code.Callee = t.im.sourceName(inst.callee)
 	}
 	before := inst.addr
 	if number > t.pieces[b].from {

@@ -51,11 +51,11 @@ func (im *Image) makeFunctions() sir.Program {
 		// The resolver of an IFUNC has the name of the function that it selects, but is
 		// executed once: a unit of that name would measure the wrong code. A cold part is not
 		// entered by a call.
-		if f.ifunc || coldSuffix.MatchString(f.name) {
+		if f.ifunc || isCold(f.name) {
 			continue
 		}
 		units = append(units, sir.Region{
-			ID: ids.of(f), Name: sourceName(f.name), Symbol: printable(f.name),
+			ID: ids.of(f), Name: im.sourceName(f.name), Symbol: printable(f.name),
 			Kind: sir.Function, Entry: f.addr, Size: f.size,
 		})
 	}

@@ -49,14 +49,22 @@ func (g *Graph) Connect() error {
 	if len(g.Blocks) > mostBlocks {
 		return ErrTooLarge
 	}
-	for i := range g.Blocks {
-		g.Blocks[i].Pred = nil
-	}
+	count, all := make([]int, len(g.Blocks)), 0
 	for i := range g.Blocks {
 		b := &g.Blocks[i]
 		slices.Sort(b.Succ)
 		b.Succ = slices.Compact(b.Succ)
 		for _, s := range b.Succ {
+			count[s]++
+			all++
+		}
+	}
+	pred := make([]int, all)
+	for i := range g.Blocks {
+		g.Blocks[i].Pred, pred = pred[:0:count[i]], pred[count[i]:]
+	}
+	for i := range g.Blocks {
+		for _, s := range g.Blocks[i].Succ {
 			g.Blocks[s].Pred = append(g.Blocks[s].Pred, i)
 		}
 	}
