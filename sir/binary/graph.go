@@ -433,7 +433,7 @@ func (d *descent) graph() (*graph, error) {
 	edges := make([]int, 0, 2*len(g.Blocks))
 	for b := range g.Blocks {
 		last := g.lastOf(g.pieces[b].from)
-		g.end(b, last)
+		g.end(b, last, g.pieces[b].from)
 		from := len(edges)
 		for _, to := range g.insts[last].next() {
 			next := g.blockAt(to)
@@ -488,12 +488,12 @@ func (d *descent) inOrder() []instruction {
 	return all
 }
 
-// end sets the last instruction of a block.
-func (g *graph) end(b, last int) {
+// end sets the last instruction of a block. The straight code that leads to it begins at another one.
+func (g *graph) end(b, last, straight int) {
 	g.pieces[b].to = last + 1
 	g.Blocks[b].End = g.insts[last].end()
 	// A uprobe on a nop can harm the program.
-	for last > g.pieces[b].from && g.insts[last].Op == x86asm.NOP {
+	for last > straight && g.insts[last].Op == x86asm.NOP {
 		last--
 	}
 	g.Blocks[b].Last = g.insts[last].addr

@@ -311,10 +311,10 @@ func (o *owner) instance(i *instance) *sir.Code {
 	if n := numberAt(o.parts, i.entry); n >= 0 {
 		marks[n] = mark{true, true, i.holds(i.entry)}
 	}
-	p, err := newPart(o.tree, marks, !strings.HasPrefix(o.producer, "Go "))
-	if err != nil {
+	if err := o.divide(i.entry); err != nil {
 		return &sir.Code{Uncounted: err.Error()}
 	}
+	p := o.newPart(marks, !strings.HasPrefix(o.producer, "Go "))
 	if !slices.Contains(p.in, true) {
 		return &sir.Code{Uncounted: "no statement of it begins there"}
 	}

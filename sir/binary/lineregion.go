@@ -122,6 +122,7 @@ func join(c, more *sir.Code) {
 // owner is a function that contains code of a line.
 type owner struct {
 	*tree
+	divided    *tree // each statement has blocks of its own; see divide
 	f          symbol
 	statements []statement
 	misfits    map[uint64]bool // addresses of statements that are inside instructions
@@ -222,10 +223,10 @@ func (o *owner) line(at sourceLine) *sir.Code {
 	if err != nil {
 		return &sir.Code{Uncounted: err.Error()}
 	}
-	p, err := newPart(o.tree, marks, false)
-	if err != nil {
+	if err := o.divide(); err != nil {
 		return &sir.Code{Uncounted: err.Error()}
 	}
+	p := o.newPart(marks, false)
 	if !slices.Contains(p.in, true) {
 		return &sir.Code{}
 	}

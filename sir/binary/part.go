@@ -27,12 +27,12 @@ type mark struct{ any, region, last bool }
 
 // newPart finds the code of a region in a function, whose instructions are marked. Between two pieces of it in a block,
 // statements of other regions begin: they belong to the same execution, unless the pieces are apart.
-func newPart(t *tree, marks []mark, apart bool) (*part, error) {
-	p := &part{tree: t, empty: true}
-	n := len(t.insts) + 1
-	flags := make([]bool, 3*n) // of instructions
-	first, on, cuts := flags[:n], flags[n:2*n], flags[2*n:]
-	for b, code := range t.pieces {
+func (o *owner) newPart(marks []mark, apart bool) *part {
+	p := &part{tree: o.divided, empty: true}
+	blocks := make([]bool, 3*len(p.Blocks))
+	in, either, on := blocks[:len(p.Blocks)], blocks[len(p.Blocks):2*len(p.Blocks)], blocks[2*len(p.Blocks):]
+	p.in, p.either = in, either
+	for _, code := range o.pieces {
 		marked, pieces := piecesOf(marks, code)
 		if n := len(pieces); n > 1 && !apart {
 			pieces = []instPiece{{pieces[0].from, pieces[n-1].to}}
@@ -42,28 +42,38 @@ func newPart(t *tree, marks []mark, apart bool) (*part, error) {
 		}
 		p.most = max(p.most, len(pieces))
 		for _, piece := range pieces {
-			first[piece.from], cuts[piece.from], cuts[piece.to] = true, true, true
 			for i := piece.from; i < piece.to; i++ {
 				p.empty = p.empty && !marks[i].last
+				if b := p.starts[i]; b > 0 {
+					in[b-1] = true
+				}
 			}
 		}
 		if marked > code.from { // no statement begins at the beginning of the block
-			on[t.pieces[b].from], cuts[marked] = true, true
+			on[p.starts[code.from]-1] = true
 		}
 	}
-	divided := *t
-	var err error
-	if divided.graph, err = t.divided(cuts); err != nil {
-		return nil, err
-	}
-	p.tree = &divided
-	blocks := make([]bool, 2*len(p.Blocks))
-	p.in, p.either = blocks[:len(p.Blocks)], blocks[len(p.Blocks):]
-	for b := range p.Blocks {
-		p.in[b] = first[p.pieces[b].from]
-	}
 	p.goOn(on)
-	return p, nil
+	return p
+}
+
+// divide gives each statement blocks of its own, and each instance that begins at one of some addresses.
+func (o *owner) divide(entries ...uint64) error {
+	if o.divided != nil && !slices.ContainsFunc(entries, func(a uint64) bool { return o.begins(a) && o.divided.blockAt(a) < 0 }) {
+		return nil
+	}
+	cuts := make([]bool, len(o.insts)+1)
+	for _, s := range o.statements {
+		cuts[numberAt(o.parts, s.addr)+1] = true
+	}
+	for _, a := range append(entries, o.behind) {
+		cuts[numberAt(o.parts, a)+1] = true
+	}
+	divided := *o.tree
+	var err error
+	divided.graph, err = o.graph.divided(cuts[1:])
+	o.divided = &divided
+	return err
 }
 
 // piecesOf returns the first instruction of a block at which a statement begins, which is the end of the block if
@@ -96,7 +106,7 @@ func (p *part) goOn(on []bool) {
 	}
 	var open []int
 	for b := range p.Blocks {
-		if on[p.pieces[b].from] && b > 0 {
+		if on[b] && b > 0 {
 			open = append(open, b)
 			p.in[b] = true
 		}
@@ -204,14 +214,14 @@ func (g *graph) divided(at []bool) (*graph, error) {
 		for ; piece < last; piece++ {
 			succ = append(succ, piece+1)
 			d.Blocks[piece].Succ = succ[len(succ)-1 : len(succ) : len(succ)]
-			d.end(piece, d.pieces[piece+1].from-1)
+			d.end(piece, d.pieces[piece+1].from-1, g.pieces[b].from)
 		}
 		from := len(succ)
 		for _, s := range g.Blocks[b].Succ {
 			succ = append(succ, number[s])
 		}
 		d.Blocks[last].Succ = succ[from:len(succ):len(succ)]
-		d.end(last, g.pieces[b].to-1)
+		d.end(last, g.pieces[b].to-1, g.pieces[b].from)
 	}
 	return d, d.Connect()
 }

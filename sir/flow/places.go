@@ -106,7 +106,7 @@ func (c *cut) early(e Edge) bool {
 
 // follow returns the first wanted edge on the straight way from an edge.
 func (c *cut) follow(e Edge) (Edge, bool) {
-	const longest = 8
+	const longest = 64
 	for range longest {
 		if c.wanted[e] {
 			return e, true
