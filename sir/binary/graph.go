@@ -53,16 +53,8 @@ const maxAnalysed = 1 << 20
 // code is not understood, because counts in an incomplete graph would be wrong.
 func (im *Image) analyse(f symbol) (*graph, error) {
 	d := descent{im: im, f: f}
-	kept, _ := keptInstructions.Get().(*[]instruction)
-	if kept == nil {
-		kept = new([]instruction)
-	}
-	d.insts = (*kept)[:0]
-	defer func() {
-		clear(d.insts)
-		*kept = d.insts
-		keptInstructions.Put(kept)
-	}()
+	d.insts = kept()
+	defer func() { keep(d.insts) }()
 	if err := d.enlarge(f); err != nil {
 		return nil, err
 	}
@@ -77,8 +69,22 @@ func (im *Image) analyse(f symbol) (*graph, error) {
 	return d.graph()
 }
 
-// keptInstructions has the memory of descents that have ended.
+// keptInstructions has memory for the instructions of functions.
 var keptInstructions sync.Pool
+
+// kept returns an empty list that has some memory.
+func kept() []instruction {
+	if list, ok := keptInstructions.Get().(*[]instruction); ok {
+		return (*list)[:0]
+	}
+	return nil
+}
+
+// keep lets another function use the memory of a list.
+func keep(list []instruction) {
+	clear(list)
+	keptInstructions.Put(&list)
+}
 
 // descent decodes a function from its entry on.
 type descent struct {
@@ -475,7 +481,7 @@ func (d *descent) leads(addr uint64) bool {
 // inOrder returns the instructions in the order of their addresses, and numbers them in this order.
 func (d *descent) inOrder() []instruction {
 	slices.SortFunc(d.parts, func(a, b codePart) int { return cmp.Compare(a.low, b.low) })
-	all := make([]instruction, 0, len(d.insts))
+	all := slices.Grow(kept(), len(d.insts))
 	for i := range d.parts {
 		p := &d.parts[i]
 		for at, n := range p.at {

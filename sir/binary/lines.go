@@ -22,7 +22,6 @@ type lineTable struct {
 	data   *once[*lineData] // nil without DWARF
 
 	inlined sync.Map // the instances in units, by their first entries
-	begins  statementTable
 	// instances counts those in inlined, and their ranges.
 	instances atomic.Int64
 
@@ -49,13 +48,27 @@ type span struct {
 	unit      int
 }
 
-// unitLines is a decoded line program. Its rows are sorted by address.
+// unitLines is a decoded line program.
 type unitLines struct {
-	rows  []safedwarf.Row
-	lines *safedwarf.Lines
-	paths []string // of the files
-	long  int      // bytes of the paths
+	rows   []lineEntry // sorted by address
+	begins []lineEntry // where statements begin, sorted by address
+	lines  *safedwarf.Lines
+	paths  []string // of the files
+	long   int      // bytes of the paths
 }
+
+// lineEntry is a row of a line table. There may be millions.
+type lineEntry struct {
+	addr       uint64
+	file, line int32
+	column     uint16
+}
+
+func lineEntryOf(r safedwarf.Row) lineEntry {
+	return lineEntry{r.Address, int32(min(max(r.File, 0), math.MaxInt32)), int32(min(max(r.Line, 0), math.MaxInt32)), r.Column}
+}
+
+func (l lineEntry) compare(addr uint64) int { return cmp.Compare(l.addr, addr) }
 
 // noLine is the line of a row from which on no line is known.
 const noLine = -1
@@ -213,7 +226,7 @@ func (t *lineTable) at(ctx context.Context, addr uint64) (file string, line int)
 	if lines == nil {
 		return "", 0
 	}
-	return lines.path(row.File), row.Line
+	return lines.path(row.file), int(row.line)
 }
 
 // positions returns the positions of instructions in the source. Those that are not known are zero.
@@ -240,8 +253,8 @@ func (t *lineTable) positions(ctx context.Context, insts []instruction) ([]posit
 			}
 			lines, row = other, &r
 		}
-		if path := lines.path(row.File); row.Line > 0 && path != "" {
-			found[i] = position{path, row.Line, int(row.Column)}
+		if path := lines.path(row.file); row.line > 0 && path != "" {
+			found[i] = position{path, int(row.line), int(row.column)}
 		}
 	}
 	return found, ctx.Err()
@@ -264,23 +277,23 @@ func (t *lineTable) cursor(ctx context.Context, d *lineData, addr uint64) rowCur
 		c.high = min(c.high, d.spans[i+1].low)
 	}
 	if c.lines != nil {
-		c.next = sort.Search(len(c.lines.rows), func(n int) bool { return c.lines.rows[n].Address > addr })
+		c.next = sort.Search(len(c.lines.rows), func(n int) bool { return c.lines.rows[n].addr > addr })
 	}
 	return c
 }
 
 // at returns the row of an address that is not before the last one, nil if the unit has none.
-func (c *rowCursor) at(addr uint64) *safedwarf.Row {
+func (c *rowCursor) at(addr uint64) *lineEntry {
 	if c.lines == nil {
 		return nil
 	}
-	for c.next < len(c.lines.rows) && c.lines.rows[c.next].Address <= addr {
+	for c.next < len(c.lines.rows) && c.lines.rows[c.next].addr <= addr {
 		c.next++
 	}
 	if c.next == 0 {
 		return nil
 	}
-	if row := &c.lines.rows[c.next-1]; row.Line != noLine && c.lines.path(row.File) != "" {
+	if row := &c.lines.rows[c.next-1]; row.line != noLine && c.lines.path(row.file) != "" {
 		return row
 	}
 	return nil
@@ -304,13 +317,13 @@ func (t *lineTable) producer(ctx context.Context, addr uint64) string {
 
 // row returns the row of the line table that applies to an address, with its line program; nil
 // if there is none.
-func (t *lineTable) row(ctx context.Context, d *lineData, addr uint64) (*unitLines, safedwarf.Row) {
+func (t *lineTable) row(ctx context.Context, d *lineData, addr uint64) (*unitLines, lineEntry) {
 	for _, u := range d.unitsAt(addr) {
 		if lines, row := t.lookUp(ctx, d, u, addr); lines != nil {
 			return lines, row
 		}
 	}
-	return nil, safedwarf.Row{}
+	return nil, lineEntry{}
 }
 
 // spanAt returns the last range of addresses that begins at an address or before it, or -1.
@@ -330,17 +343,17 @@ func (d *lineData) unitsAt(addr uint64) (units []compileUnit) {
 	return units
 }
 
-func (t *lineTable) lookUp(ctx context.Context, d *lineData, u compileUnit, addr uint64) (*unitLines, safedwarf.Row) {
+func (t *lineTable) lookUp(ctx context.Context, d *lineData, u compileUnit, addr uint64) (*unitLines, lineEntry) {
 	known := t.rowsOf(ctx, d, u)
 	if known == nil {
-		return nil, safedwarf.Row{}
+		return nil, lineEntry{}
 	}
-	i, exact := slices.BinarySearchFunc(known.rows, addr, func(r safedwarf.Row, a uint64) int { return cmp.Compare(r.Address, a) })
+	i, exact := slices.BinarySearchFunc(known.rows, addr, lineEntry.compare)
 	if !exact {
 		i--
 	}
-	if i < 0 || known.rows[i].Line == noLine || known.path(known.rows[i].File) == "" {
-		return nil, safedwarf.Row{}
+	if i < 0 || known.rows[i].line == noLine || known.path(known.rows[i].file) == "" {
+		return nil, lineEntry{}
 	}
 	return known, known.rows[i]
 }
@@ -359,47 +372,67 @@ func (t *lineTable) rowsOf(ctx context.Context, d *lineData, u compileUnit) *uni
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.rows += len(known.rows); t.rows > keptRows {
+	size := len(known.rows) + len(known.begins)
+	if t.rows += size; t.rows > keptRows {
 		clear(t.decoded)
-		t.rows = len(known.rows)
+		t.rows = size
 	}
 	t.decoded[u.table] = known
 	return known
 }
 
 // path returns the path of a file.
-func (u *unitLines) path(file int) string {
-	if file < 0 || file >= len(u.paths) {
+func (u *unitLines) path(file int32) string {
+	if int(file) >= len(u.paths) {
 		return ""
 	}
 	return u.paths[file]
 }
 
-// decode returns the rows of a unit's line program.
+// decode returns the rows of a unit's line program, and where it says that statements begin.
 func (d *lineData) decode(ctx context.Context, u compileUnit) *unitLines {
 	found := &unitLines{}
-	var rows []safedwarf.Row
+	var rows, begins []lineEntry
 	_ = guard("", func() (err error) {
-		if found.lines, err = d.lines(ctx, u); err != nil {
+		if found.lines, err = d.lines(ctx, u); err != nil || found.lines == nil {
 			return err
 		}
-		return found.lines.Each(ctx, func(from, to safedwarf.Row) bool {
-			if n := len(rows); n > 0 && rows[n-1].Line == noLine && rows[n-1].Address == from.Address {
-				rows = rows[:n-1]
+		const bytes = 4 // of a program for a row, about
+		rows, begins = make([]lineEntry, 0, found.lines.Size()/bytes), make([]lineEntry, 0, found.lines.Size()/bytes)
+		return found.lines.EachPair(ctx, func(from, to safedwarf.Row) bool {
+			if from.Statement && from.Line > 0 && from.Address <= to.Address {
+				begins = append(begins, lineEntryOf(from))
 			}
-			rows = append(rows, from, safedwarf.Row{Address: to.Address, Line: noLine})
-			return len(rows) < maxUnitRows
+			if from.Address < to.Address {
+				if n := len(rows); n > 0 && rows[n-1].line == noLine && rows[n-1].addr == from.Address {
+					rows = rows[:n-1]
+				}
+				rows = append(rows, lineEntryOf(from), lineEntry{addr: to.Address, line: noLine})
+			}
+			return len(rows) < maxUnitRows && len(begins) < maxUnitRows
 		})
 	})
-	slices.SortStableFunc(rows, func(a, b safedwarf.Row) int {
-		return cmp.Or(cmp.Compare(a.Address, b.Address), falseFirst(a.Line == noLine, b.Line == noLine))
+	slices.SortStableFunc(rows, func(a, b lineEntry) int {
+		return cmp.Or(cmp.Compare(a.addr, b.addr), falseFirst(a.line == noLine, b.line == noLine))
 	})
+	slices.SortStableFunc(begins, func(a, b lineEntry) int { return cmp.Compare(a.addr, b.addr) })
 	// If one span ends where the next begins, keep the beginning.
-	found.rows = slices.CompactFunc(rows, func(a, b safedwarf.Row) bool { return a.Address == b.Address })
-	for _, row := range found.rows {
-		found.name(row.File)
+	rows = slices.CompactFunc(rows, func(a, b lineEntry) bool { return a.addr == b.addr })
+	found.rows, found.begins = fitting(rows), fitting(begins)
+	for _, rows := range [][]lineEntry{rows, begins} {
+		for i := range rows {
+			found.name(int(rows[i].file))
+		}
 	}
 	return found
+}
+
+// fitting returns rows without unused memory behind them, if that is much.
+func fitting(rows []lineEntry) []lineEntry {
+	if cap(rows)-len(rows) > len(rows)/4 {
+		return slices.Clone(rows)
+	}
+	return rows
 }
 
 // name sets the path of a file.

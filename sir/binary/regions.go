@@ -45,6 +45,7 @@ func (im *Image) inside(ctx context.Context, f symbol, unit *sir.Region) ([]sir.
 	if err != nil {
 		return nil, err
 	}
+	defer keep(t.insts) // no region refers to them
 	if t.places, err = im.lines.positions(ctx, t.insts); err != nil {
 		return nil, err
 	}

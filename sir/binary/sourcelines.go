@@ -8,7 +8,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 
 	"mirador/sir"
 	"mirador/sir/safedwarf"
@@ -173,66 +172,19 @@ func (m *lineMaker) statements(t *tree) (all []statement, err error) {
 			end++
 		}
 		for _, u := range d.unitsAt(low) {
-			table, err := m.im.lines.statements(m.ctx, d, u)
-			if err != nil {
-				return nil, err
+			table := m.im.lines.rowsOf(m.ctx, d, u)
+			switch {
+			case table == nil:
+				return nil, m.ctx.Err()
+			case len(table.begins) >= maxUnitRows || len(table.rows) >= maxUnitRows:
+				return nil, errManyRows
 			}
-			from, _ := slices.BinarySearchFunc(table, low, statement.compare)
-			to, _ := slices.BinarySearchFunc(table, t.insts[end].end(), statement.compare)
-			all = append(all, table[from:to]...)
+			from, _ := slices.BinarySearchFunc(table.begins, low, lineEntry.compare)
+			to, _ := slices.BinarySearchFunc(table.begins, t.insts[end].end(), lineEntry.compare)
+			for _, b := range table.begins[from:to] {
+				all = append(all, statement{b.addr, sourceLine{table.path(b.file), int(b.line)}})
+			}
 		}
 	}
 	return all, nil
-}
-
-func (s statement) compare(addr uint64) int { return cmp.Compare(s.addr, addr) }
-
-// statementTable keeps the statements of the line programs that were asked for last.
-type statementTable struct {
-	mu     sync.Mutex
-	tables map[int64][]statement // by the offsets of the line programs
-	rows   int
-}
-
-// statements returns the statements of a unit's line program, in the order of their addresses.
-func (t *lineTable) statements(ctx context.Context, d *lineData, u compileUnit) (all []statement, err error) {
-	kept := &t.begins
-	kept.mu.Lock()
-	defer kept.mu.Unlock()
-	if known, ok := kept.tables[u.table]; ok {
-		return known, nil
-	}
-	_ = guard("", func() (err error) { all, err = d.statements(ctx, u); return err })
-	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case len(all) >= maxUnitRows:
-		return nil, errManyRows
-	}
-	slices.SortStableFunc(all, func(a, b statement) int { return cmp.Compare(a.addr, b.addr) })
-	if kept.rows += len(all); kept.rows > keptRows || kept.tables == nil {
-		kept.tables, kept.rows = map[int64][]statement{}, len(all)
-	}
-	kept.tables[u.table] = all
-	return all, nil
-}
-
-func (d *lineData) statements(ctx context.Context, u compileUnit) (all []statement, err error) {
-	lines, err := d.lines(ctx, u)
-	if err != nil || lines == nil {
-		return nil, err
-	}
-	paths := map[int]string{}
-	err = lines.EachPair(ctx, func(from, to safedwarf.Row) bool {
-		path, known := paths[from.File]
-		if !known {
-			path = printable(lines.File(from.File))
-			paths[from.File] = path
-		}
-		if from.Statement && from.Line > 0 && from.Address <= to.Address {
-			all = append(all, statement{from.Address, sourceLine{path, from.Line}})
-		}
-		return len(all) < maxUnitRows
-	})
-	return all, err
 }

@@ -182,6 +182,9 @@ func (l *Lines) value(c *cursor, form uint64, wide bool) (text []byte, number ui
 // Files returns the number of files in the table.
 func (l *Lines) Files() int { return len(l.files) }
 
+// Size returns the length of the program. Each row needs at least one byte of it.
+func (l *Lines) Size() int { return len(l.program) }
+
 // longestPath is the length to which paths are cut: Linux has no longer ones (PATH_MAX).
 const longestPath = 4096
 
