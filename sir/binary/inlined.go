@@ -228,7 +228,10 @@ func (m *lineMaker) leaf(i *instance, wrong error) sir.Region {
 	} else {
 		c.Uncounted = wrong.Error()
 	}
-	c.Callee, c.Column, c.EndLine = i.source(), i.call.column, i.call.line
+	c.Callee, c.Column, c.EndLine = i.name, i.call.column, i.call.line
+	if i.symbol != "" {
+		c.Callee = m.im.sourceName(i.symbol)
+	}
 	r := sir.Region{Name: "inlined." + i.called(), Kind: sir.Inlined, File: i.call.file, Line: i.call.line, Code: c}
 	finish(&r)
 	r.Entry = cmp.Or(r.Entry, i.low())
@@ -283,7 +286,7 @@ func (m *lineMaker) instance(i *instance) (*sir.Code, string) {
 		return &sir.Code{Uncounted: "no code is left"}, "a function"
 	}
 	f, ok := m.im.find(i.ranges[0].low)
-	where := sourceName(coldSuffix.ReplaceAllString(f.name, ""))
+	where := m.im.sourceName(coldSuffix.ReplaceAllString(f.name, ""))
 	if !ok {
 		return &sir.Code{Uncounted: "its code belongs to no function"}, "a function"
 	}
