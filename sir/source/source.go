@@ -8,12 +8,12 @@
 package source
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -57,13 +57,51 @@ func Language(name string) string {
 	return languages[strings.ToLower(path.Ext(name))]
 }
 
-// isCPP matches what only C++ has.
-var isCPP = regexp.MustCompile(`(?m)^[ \t]*(class[ \t]+\w|namespace\b|template[ \t]*<|using[ \t]+\w|public:|private:)|\w::~?\w`)
+// onlyCPP begin lines that only C++ has. A name follows those with a space.
+var onlyCPP = []string{"class ", "namespace", "template", "using ", "public:", "private:"}
+
+// isCPP reports whether a text has what only C++ has.
+func isCPP(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimLeft(line, " \t")
+		for _, word := range onlyCPP {
+			rest, ok := bytes.CutPrefix(line, []byte(strings.TrimRight(word, " ")))
+			after := bytes.TrimLeft(rest, " \t")
+			switch {
+			case !ok:
+			case word == "template":
+				ok = bytes.HasPrefix(after, []byte("<"))
+			case word == "namespace":
+				ok = !beginsWord(rest)
+			case strings.HasSuffix(word, " "):
+				ok = len(after) < len(rest) && beginsWord(after)
+			}
+			if ok {
+				return true
+			}
+		}
+		for {
+			before, after, ok := bytes.Cut(line, []byte("::"))
+			if !ok {
+				break
+			}
+			if len(before) > 0 && beginsWord(before[len(before)-1:]) && beginsWord(bytes.TrimPrefix(after, []byte("~"))) {
+				return true
+			}
+			line = after
+		}
+	}
+	return false
+}
+
+func beginsWord(text []byte) bool {
+	return len(text) > 0 && (text[0] == '_' || text[0] >= '0' && text[0] <= '9' || text[0]|0x20 >= 'a' && text[0]|0x20 <= 'z')
+}
 
 // languageOf returns the language of a source. Headers of C++ may have the ending of those of C.
 func languageOf(r *Resource) string {
 	l := Language(r.Path)
-	if path.Ext(r.Path) == ".h" && isCPP.Match(r.Text[:min(len(r.Text), MostBytes)]) {
+	if path.Ext(r.Path) == ".h" && isCPP(r.Text[:min(len(r.Text), MostBytes)]) {
 		l = "c++"
 	}
 	return l

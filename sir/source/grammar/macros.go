@@ -71,7 +71,11 @@ func (x *Facts) Declare(f *outline.File) {
 			x.macros[name] = m
 		}
 		if m != nil {
-			m.values = append(m.values, strings.Trim(comments.ReplaceAllString(string(found[3]), ""), "\\ \t\r\n"))
+			value := string(found[3])
+			if strings.IndexByte(value, '/') >= 0 {
+				value = comments.ReplaceAllString(value, "")
+			}
+			m.values = append(m.values, strings.Trim(value, "\\ \t\r\n"))
 			m.parameters = m.parameters || len(found[2]) > 0
 		}
 	}
@@ -96,6 +100,9 @@ func (x *Facts) Declared() {
 
 // matters reports whether the value of a macro has more than attributes.
 func (x *Facts) matters(value string) bool {
+	if value != "" && !x.mayBegin(value) {
+		return true
+	}
 	value = attributes.ReplaceAllString(value, "")
 	value = annotation.ReplaceAllStringFunc(value, func(use string) string {
 		name, _, _ := strings.Cut(use, "(")
@@ -105,6 +112,21 @@ func (x *Facts) matters(value string) bool {
 		return use
 	})
 	return strings.TrimSpace(value) != ""
+}
+
+// mayBegin reports whether the first word of a value may be an attribute. Most values are numbers and expressions.
+func (x *Facts) mayBegin(value string) bool {
+	end := 0
+	for end < len(value) && isWord(value[end]) {
+		end++
+	}
+	switch first := value[:end]; first {
+	case "__attribute__", "__declspec", "extern", "__inline", "__inline__":
+		return true
+	default:
+		m := x.macros[first]
+		return m != nil && m.is == attribute
+	}
 }
 
 // has reports whether the file that an #include names is among the resources.
