@@ -70,12 +70,25 @@ func (g *globals) completeUnits(cmd *cobra.Command, _ []string, typed string) ([
 		for _, r := range p.Regions {
 			units = append(units, r.ID+"\t"+r.Name)
 		}
+		units = append(units, allOf(typed, &p)...)
 		return ""
 	})
 	if len(programs) > 1 {
 		return programs, directive | cobra.ShellCompDirectiveNoSpace
 	}
 	return units, directive
+}
+
+// allOf completes the id of a function with all places where it is inlined, which no structure contains. Something
+// inside the function matches what was typed.
+func allOf(typed string, p *sir.Program) []string {
+	slash := strings.LastIndexByte(typed, '/')
+	if slash < 0 || !strings.HasPrefix(sir.AllSuffix, typed[slash:]) || !slices.ContainsFunc(p.Regions, func(r sir.Region) bool {
+		return r.Kind != sir.Function && strings.LastIndexByte(r.ID, '/') == slash
+	}) {
+		return nil
+	}
+	return []string{typed[:slash] + sir.AllSuffix + "\tand all places where it is inlined"}
 }
 
 // prefixOf returns the part that is the same in the ids of all units of a program.

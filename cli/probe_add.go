@@ -196,6 +196,9 @@ func (o *probeOptions) printMade(g *globals, p client.Status) error {
 	if o.format.json {
 		return printJSON(g.streams.Out, p)
 	}
+	if p.Notice != "" {
+		fmt.Fprintf(g.streams.Err, "mirador: %s\n", plainCell(p.Notice))
+	}
 	_, err := fmt.Fprintln(g.streams.Out, strings.TrimSpace(plainCell(p.ID+" "+p.Dearest().Name)))
 	return err
 }

@@ -30,7 +30,7 @@ func TestRegionsInsideFunctions(t *testing.T) {
 	target := subject.Start(t, exec.Command(program))
 	target.Line()
 	s.must(t, "", "attach", strconv.Itoa(target.PID))
-	regions := []string{"rounds/loop1", "rounds/loop1/body", "rounds/loop1/loop1", "rounds/loop1/loop1/body", "rounds/loop1/loop1/call.step", "rounds.c:19", "finished"}
+	regions := []string{"rounds/loop1", "rounds/loop1/body", "rounds/loop1/loop1", "rounds/loop1/loop1/body", "rounds/loop1/loop1/call.step", "rounds.c:19", "finished", "kept/all"}
 	for _, r := range regions {
 		s.mir(t, "rounds", `<instrreq activated="true" flush="true"><codeRegion from="rounds:`+r+`"/><metric name="COUNT"/><metric name="WC_TIME"/><process id="p_1"/></instrreq>`)
 	}
@@ -42,7 +42,7 @@ func TestRegionsInsideFunctions(t *testing.T) {
 			t.Errorf("the program printed %d, %v", found, err)
 		}
 		inner := n - n/3
-		for i, more := range []int{1, n, inner, inner * m, inner * m, inner * m, 1} {
+		for i, more := range []int{1, n, inner, inner * m, inner * m, inner * m, 1, 1} {
 			want[i] += more
 		}
 		for i, r := range regions {
@@ -68,6 +68,13 @@ func TestRegionsInsideFunctions(t *testing.T) {
 	}
 	if out, errs, status := s.mirador(t, "", "probe", "add", "--region", "rounds.c:1", "--metric", "COUNT"); status == 0 || !strings.Contains(errs, "the nearest lines where one begins: ") {
 		t.Errorf("a line without code: %d %s%s", status, out, errs)
+	}
+	const besides = "rounds:kept is also inlined into main, at 1 places: executions of that code are not measured; name rounds:kept/all to measure them too"
+	if explained := s.must(t, `<instrreq><codeRegion from="rounds:kept"/><metric name="COUNT"/></instrreq>`, "post", "--explain", "-"); !strings.Contains(explained, besides) {
+		t.Errorf("an explanation: %s", explained)
+	}
+	if out, errs, _ := s.mirador(t, "", "probe", "add", "--region", "rounds:kept", "--metric", "COUNT"); !strings.Contains(errs, besides) {
+		t.Errorf("a probe on a part of the code: %s%s", out, errs)
 	}
 	s.must(t, "", "release", "rounds")
 	target.Tell("6 7")
@@ -95,7 +102,7 @@ func TestSIRTables(t *testing.T) {
 	}{
 		{"the table", print("--tree", "--grep", "^rounds:rounds"), []string{
 			"rounds:rounds/loop1 loop rounds.c:15-19 count, time", "rounds:rounds/loop1/loop1/call.step call rounds.c:19 count, time"}},
-		{"a function with copies", print("--tree", "--grep", "^kept$"), []string{"rounds:kept function", "also inlined into 1 functions: rounds:main"}},
+		{"a function with copies", print("--tree", "--grep", "^kept$"), []string{"rounds:kept function", "also inlined into 1 functions: rounds:main; rounds:kept/all is all of it"}},
 		{"JSON", print("--tree", "--json", "--grep", "call"), []string{`"id": "rounds:rounds/loop1/loop1/call.step"`, `"callee": "step"`}},
 		{"line 15", source[14], []string{"15 + for (int i = 0; i < n; i++) {", "rounds:rounds/loop1 rounds:rounds/loop1/body"}},
 		{"line 19", source[18], []string{"found += step(k);", "rounds:rounds/loop1/loop1/call.step"}},

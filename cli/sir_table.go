@@ -98,7 +98,7 @@ func (r regionRow) measured() string {
 		return "regions inside not known: " + r.Unknown
 	case len(r.InlinedInto) > 0:
 		const most = 3
-		return fmt.Sprintf("also inlined into %d functions: %s", len(r.InlinedInto), strings.Join(r.InlinedInto[:min(len(r.InlinedInto), most)], ", "))
+		return fmt.Sprintf("also inlined into %d functions: %s; %s is all of it", len(r.InlinedInto), strings.Join(r.InlinedInto[:min(len(r.InlinedInto), most)], ", "), r.ID+sir.AllSuffix)
 	case r.Type == string(sir.Function), r.source:
 		return ""
 	case r.Type == string(sir.Marker) && r.Uncounted == "":

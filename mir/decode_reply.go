@@ -91,7 +91,7 @@ func (f *findings) number(e Element, name string) float64 {
 }
 
 func readExplain(f *findings, root Element) Document {
-	explain := &Explain{Cost: f.number(root, "cost"), Rough: f.boolean(root, "rough")}
+	explain := &Explain{Cost: f.number(root, "cost"), Rough: f.boolean(root, "rough"), Notice: optional(root, "notice")}
 	if matches := f.integer(root, "matches", 0); matches != nil {
 		explain.Matches = int(min(*matches, math.MaxInt32))
 	}

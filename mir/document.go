@@ -205,7 +205,7 @@ type Probe struct {
 	ID         string
 	Placements []omis.Placement
 	Cost       *Cost  // nil: not known
-	Notice     string // what happened to the probe without a request
+	Notice     string // what happened to the probe without a request, or what it does not measure
 }
 
 // Cost is the cost of a probe to the processes that it measures: the total since its
@@ -228,6 +228,7 @@ type Explain struct {
 	Matches  int     // number of places of the program that the request matches
 	Cost     float64 // predicted nanoseconds per execution of the region; 0: unknown
 	Rough    bool    // some part of Cost is rough
+	Notice   string  // what the request does not measure that its region's name may suggest
 }
 
 // ExplainedRequest is a request in OMIS notation and its placement, which is zero for a request

@@ -62,6 +62,7 @@ func (w *writer) explain(e *Explain) {
 	w.attribute("matches", strconv.Itoa(e.Matches))
 	w.cost("cost", e.Cost)
 	w.flag("rough", e.Rough)
+	w.optional("notice", e.Notice)
 	for _, request := range e.Requests {
 		w.begin("request")
 		w.placement(request.Placement)

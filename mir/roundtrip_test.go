@@ -60,7 +60,7 @@ func documents() *rapid.Generator[Document] {
 		case 7:
 			return &Errors{Messages: some(t, 1, text)}
 		}
-		return &Explain{Matches: rapid.IntRange(0, 100).Draw(t, "matches"), Cost: cost(t), Rough: flag(t), Requests: some(t, 0, explained)}
+		return &Explain{Matches: rapid.IntRange(0, 100).Draw(t, "matches"), Cost: cost(t), Rough: flag(t), Notice: text(t), Requests: some(t, 0, explained)}
 	})
 }
 

@@ -111,24 +111,7 @@ func (a *App) machine() translate.Node {
 // modules, in which regions and functions can be found: all of them, or those of a program.
 func (a *App) targets(ctx context.Context, inCode bool, program string) (*translate.Targets, error) {
 	t := &translate.Targets{Node: a.machine(), Lacks: a.registry.config.Lacks}
-	t.Inside = func(m *translate.Module, r *sir.Region) ([]sir.Region, error) {
-		if m.Inside == nil {
-			return nil, nil
-		}
-		return m.Inside(ctx, r)
-	}
-	t.Line = func(m *translate.Module, file string, line int) (*sir.Region, error) {
-		if m.Line == nil {
-			return nil, nil
-		}
-		return m.Line(ctx, file, line)
-	}
-	t.Inlined = func(m *translate.Module, name string) (*sir.Region, error) {
-		if m.Inlined == nil {
-			return nil, nil
-		}
-		return m.Inlined(ctx, name)
-	}
+	lookUp(ctx, t)
 	s := translate.NewSnapshot(&mir.SnapshotRequest{}, t.Node)
 	reply, err := a.tool.request(ctx, s.Request)
 	if err != nil {
@@ -150,6 +133,40 @@ func (a *App) targets(ctx context.Context, inCode bool, program string) (*transl
 		}
 	}
 	return t, nil
+}
+
+// lookUp sets the functions that find regions and lines in modules.
+func lookUp(ctx context.Context, t *translate.Targets) {
+	t.Inside = func(m *translate.Module, r *sir.Region) ([]sir.Region, error) {
+		if m.Inside == nil {
+			return nil, nil
+		}
+		return m.Inside(ctx, r)
+	}
+	t.Line = func(m *translate.Module, file string, line int) (*sir.Region, error) {
+		if m.Line == nil {
+			return nil, nil
+		}
+		return m.Line(ctx, file, line)
+	}
+	t.Inlined = func(m *translate.Module, name string) (*sir.Region, error) {
+		if m.Inlined == nil {
+			return nil, nil
+		}
+		return m.Inlined(ctx, name)
+	}
+	t.Whole = func(m *translate.Module, unit *sir.Region) (*sir.Region, error) {
+		if m.Whole == nil {
+			return unit, nil
+		}
+		return m.Whole(ctx, unit)
+	}
+	t.Copies = func(m *translate.Module, unit *sir.Region) (none sir.Copies) {
+		if m.Copies == nil {
+			return none
+		}
+		return m.Copies(ctx, unit)
+	}
 }
 
 // addressed is a probe with the position in the request that names it.

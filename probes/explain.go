@@ -20,7 +20,7 @@ func (a *App) explain(plan *translate.Plan, activated bool) (*mir.Explain, error
 	for i := range conditional {
 		h.Requests = append(h.Requests, omis.Token(fmt.Sprintf("%s_%d", omis.ClassCSR, i+1)))
 	}
-	x := &mir.Explain{Matches: len(plan.Places)}
+	x := &mir.Explain{Matches: len(plan.Places), Notice: plan.Besides}
 	create := slices.DeleteFunc([]string{plan.Create(), plan.Gains.Create(h)}, func(request string) bool { return request == "" })
 	for _, request := range create {
 		once(x, request)

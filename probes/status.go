@@ -46,11 +46,19 @@ func (p *Probe) Status() Status {
 	s.Gone = w.plan.Outlived(p.app.processes.gone())
 	s.Cost = p.cost(w, request.Budget)
 	p.placeAgain(w)
-	s.Notice = w.complete(s.Notice)
+	s.Notice = joined(w.plan.Besides, w.complete(s.Notice))
 	if all := w.placements.Load(); all != nil {
 		s.Placements = *all
 	}
 	return s
+}
+
+// joined joins two notices.
+func joined(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "; " + b
 }
 
 // complete adds to a notice that the values may lack something.
@@ -59,8 +67,8 @@ func (w *installed) complete(notice string) string {
 	if at <= w.begun.Load() {
 		return notice
 	}
-	return strings.TrimPrefix(fmt.Sprintf("%s; something may be missing: at %s the probe took longer than a second to move to another placement, and its processes went on meanwhile",
-		notice, time.Unix(0, at).Format(time.RFC3339)), "; ")
+	return joined(notice, fmt.Sprintf("something may be missing: at %s the probe took longer than a second to move to another placement, and its processes went on meanwhile",
+		time.Unix(0, at).Format(time.RFC3339)))
 }
 
 // document returns the probe document: the id and, in an answer with extensions of the gateway,

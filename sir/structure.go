@@ -54,7 +54,19 @@ const (
 	Call     Kind = "call"
 	Line     Kind = "line" // of the source: no document contains it
 	Inlined  Kind = "inlined"
+	All      Kind = "all" // the code of a function and all places where it is inlined: no document contains it
 )
+
+// AllSuffix is what follows the id of a function in the id of its region All.
+const AllSuffix = "/all"
+
+// Copies says where a function has code besides its own.
+type Copies struct {
+	Into     []string // the functions into which it is inlined
+	Places   int      // where it is inlined
+	Versions []string // the symbols of its versions for certain arguments
+	More     bool     // there may be more
+}
 
 // Further kinds of regions of sources. The first ones are units.
 const (

@@ -15,8 +15,16 @@ func findInside(id string, pos mir.Position, t *Targets) ([]regionCopy, *Error) 
 	var failed *Error
 	found := t.gather(func(m *Module) []*sir.Region {
 		of, inside := functionOf(id, m)
-		if of == nil || t.Inside == nil {
+		switch {
+		case of == nil || t.Inside == nil:
 			return nil
+		case inside == sir.AllSuffix && t.Whole != nil:
+			r, err := t.Whole(m, of)
+			if err != nil {
+				failed = cmp.Or(failed, Errorf(CannotBeDone, pos, "%s: %v", id, err))
+				return nil
+			}
+			return []*sir.Region{r}
 		}
 		regions, err := t.Inside(m, of)
 		if err != nil {

@@ -21,6 +21,7 @@ type Plan struct {
 	Gains     Gains          // metrics that are measured as what they gain on the region
 	Recorded  bool           // keep records of executions; see record.go
 	Traced    bool           // the records are an event trace
+	Besides   string         // what the region lacks that its name may suggest, "" for nothing
 
 	requested []mir.Entity
 	entities  []entity
@@ -212,6 +213,9 @@ func (p *Plan) locate(c *mir.CodeRegion, t *Targets) Errors {
 		return Errors{Errorf(CannotBeDone, c.Pos, "%v", err)}
 	}
 	p.Places = places
+	if end == nil {
+		p.Besides = besides(r, t)
+	}
 	return nil
 }
 

@@ -91,7 +91,7 @@ func findNamed(name string, pos mir.Position, t *Targets) ([]regionCopy, *Error)
 		found = t.gather(func(m *Module) []*sir.Region { return m.namedLike(name) })
 	}
 	if len(found) == 0 {
-		if inlined, err := findInlined(name, pos, t); len(inlined) > 0 || err != nil {
+		if inlined, err := findInlined(strings.TrimSuffix(name, sir.AllSuffix), pos, t); len(inlined) > 0 || err != nil {
 			return inlined, err
 		}
 		return nil, Errorf(NotFound, pos, "no unit %s%s", name, didYouMean(name, t))
@@ -201,8 +201,11 @@ func (r *region) places(processes []omis.Token, timed bool) ([]Place, error) {
 	return ps, nil
 }
 
+// addPlace adds a place in a process. Two executions may begin at one address, which is then two places.
 func addPlace(ps []Place, p Place, process omis.Token) []Place {
-	i := slices.IndexFunc(ps, func(q Place) bool { return q.Addr == p.Addr && q.Exit == p.Exit })
+	i := slices.IndexFunc(ps, func(q Place) bool {
+		return q.Addr == p.Addr && q.Exit == p.Exit && !slices.Contains(q.Processes, process)
+	})
 	if i < 0 {
 		p.Processes = []omis.Token{process}
 		return append(ps, p)

@@ -162,6 +162,53 @@ func TestFindInlined(t *testing.T) {
 	}
 }
 
+// TestCopies finds a function with all places where it is inlined, and says where a function has code that is not
+// measured.
+func TestCopies(t *testing.T) {
+	program := &sir.Program{Regions: []sir.Region{{ID: "a:f", Name: "f", Kind: sir.Function}, {ID: "a:alone", Name: "alone", Kind: sir.Function}}}
+	module := Module{Program: program, Index: func() *sir.Index { return sir.NewIndex(program) }, Locator: &located{entries: []uint64{0x10}}}
+	targets := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{module}}}}
+	targets.Inside = func(*Module, *sir.Region) ([]sir.Region, error) { return nil, nil }
+	targets.Inlined = func(_ *Module, name string) (*sir.Region, error) {
+		if name != "g" {
+			return nil, nil
+		}
+		return &sir.Region{ID: "a:g", Kind: sir.Inlined, Code: &sir.Code{}}, nil
+	}
+	targets.Whole = func(_ *Module, unit *sir.Region) (*sir.Region, error) {
+		if unit.ID == "a:alone" {
+			return nil, errors.New("no debug information")
+		}
+		return &sir.Region{ID: unit.ID + sir.AllSuffix, Kind: sir.All, Code: &sir.Code{}}, nil
+	}
+	copies := sir.Copies{}
+	targets.Copies = func(*Module, *sir.Region) sir.Copies { return copies }
+	for name, id := range map[string]string{"a:f/all": "a:f/all", "f/all": "a:f/all", "a:g/all": "a:g", "g/all": "a:g"} {
+		if found, err := findNamed(name, mir.Position{}, targets); err != nil || len(found) != 1 || found[0].ID != id {
+			t.Errorf("%s: %v, %v", name, found, err)
+		}
+	}
+	if _, err := findNamed("a:alone/all", mir.Position{}, targets); err == nil || !strings.Contains(err.Error(), "no debug information") {
+		t.Errorf("a function without debug information: %v", err)
+	}
+	for _, c := range []struct {
+		copies sir.Copies
+		says   string
+	}{
+		{sir.Copies{}, ""},
+		{sir.Copies{Into: []string{"b", "c"}, Places: 3}, "a:f is also inlined into b, c, at 3 places: executions of that code are not measured; name a:f/all to measure them too"},
+		{sir.Copies{Into: []string{"b", "c", "d", "e"}, Places: 7, More: true}, "a:f is also inlined into b, c, d and 1 others, at no less than 7 places"},
+		{sir.Copies{Versions: []string{"f.constprop.0"}}, "a:f has versions for certain arguments, f.constprop.0: executions"},
+		{sir.Copies{More: true}, "a:f may also be inlined elsewhere: executions"},
+	} {
+		copies = c.copies
+		p, err := Instrument(&mir.InstrRequest{Region: &mir.CodeRegion{From: "a:f"}, Metrics: []mir.Metric{{Name: "COUNT"}}}, targets)
+		if err != nil || !strings.HasPrefix(p.Besides, c.says) || (c.says == "") != (p.Besides == "") {
+			t.Errorf("%+v: %+v, %v", c.copies, p, err)
+		}
+	}
+}
+
 // TestSharedExits checks which requests are refused for a region whose exits other code reaches.
 func TestSharedExits(t *testing.T) {
 	program := &sir.Program{Regions: []sir.Region{{ID: "a:f", Name: "f", Kind: sir.Function}}}

@@ -23,6 +23,10 @@ type Targets struct {
 	Line func(m *Module, file string, line int) (*sir.Region, error)
 	// Inlined returns all places where a function is inlined, nil if there are none; nil: none can be found.
 	Inlined func(m *Module, name string) (*sir.Region, error)
+	// Whole returns all code of a function, with all places where it is inlined; nil: only its own can be found.
+	Whole func(m *Module, unit *sir.Region) (*sir.Region, error)
+	// Copies says where a function has code besides its own; nil: not known.
+	Copies func(m *Module, unit *sir.Region) sir.Copies
 }
 
 // Node is the machine of the processes.
@@ -64,6 +68,9 @@ type Module struct {
 	Line func(ctx context.Context, file string, line int) (*sir.Region, error)
 	// Inlined finds all places where a function is inlined; nil: none is known.
 	Inlined func(ctx context.Context, name string) (*sir.Region, error)
+	// Whole and Copies find what else the compiler made of a function; nil: nothing is known.
+	Whole  func(ctx context.Context, unit *sir.Region) (*sir.Region, error)
+	Copies func(ctx context.Context, unit *sir.Region) sir.Copies
 }
 
 // process finds a process by its token, nil if there is none.

@@ -45,8 +45,10 @@ func (d *lineData) declarations(ctx context.Context, u compileUnit, units *unitI
 			depth++
 			continue
 		case e.Tag == dwarf.TagSubprogram:
-			if i, ok := d.unitOf(e, units); ok {
-				units.declare(i, d.declared(ctx, e, u, lines))
+			if entry, ok := entryOf(d, e); ok {
+				if i, ok := units.at(entry); ok {
+					units.declare(i, d.declared(ctx, e, u, lines))
+				}
 			}
 		}
 		if err := r.SkipChildren(); err != nil {
@@ -57,22 +59,6 @@ func (d *lineData) declarations(ctx context.Context, u compileUnit, units *unitI
 }
 
 const languageGo = 0x16
-
-// unitOf finds the unit whose code an entry describes. A function in several parts has ranges;
-// the first one contains the entry point.
-func (d *lineData) unitOf(e *dwarf.Entry, units *unitIndex) (int, bool) {
-	if low, ok := e.Val(dwarf.AttrLowpc).(uint64); ok {
-		return units.at(low)
-	}
-	if e.Val(dwarf.AttrRanges) == nil {
-		return 0, false
-	}
-	ranges, err := d.dwarf.Ranges(e)
-	if err != nil || len(ranges) == 0 {
-		return 0, false
-	}
-	return units.at(ranges[0][0])
-}
 
 // declared follows a function's entry to the one with its declaration: the definition of a
 // method refers to its class, a clone to its origin. The search ends at another compile unit,

@@ -18,13 +18,33 @@ import (
 
 // instance is a place where a function is inlined.
 type instance struct {
-	name, symbol string // of the inlined function; the symbol is "" in languages without linkage names
-	ranges       []piece
-	entry        uint64 // where it begins, 0 if the compiler does not say it; gcc may leave it out of the ranges
-	call         position
+	*sourceFunction
+	ranges []piece
+	entry  uint64 // where it begins, 0 if the compiler does not say it; gcc may leave it out of the ranges
+	call   position
 }
 
-// mostInstances limits the instances of one program, and their ranges. Large programs have about 500,000.
+// sourceFunction is a function of the source.
+type sourceFunction struct {
+	name, symbol string   // the symbol is "" in languages without linkage names
+	declared     position // without a column
+	external     bool     // another unit may call it
+	inlined      bool     // the compiler may have inlined it in this unit
+}
+
+// definition is code of a function that is not inlined: its own, or a version of it for certain arguments.
+type definition struct {
+	*sourceFunction
+	entry uint64
+}
+
+// unitCode has the code of the functions of a compile unit.
+type unitCode struct {
+	instances   []instance   // in the order of their addresses
+	definitions []definition // in the order of their addresses
+}
+
+// mostInstances limits the instances and definitions of one program, and their ranges. Large programs have about 500,000.
 const mostInstances = 4 << 20
 
 var errManyInstances = errors.New("the debug information has too many inlined functions")
@@ -32,15 +52,15 @@ var errManyInstances = errors.New("the debug information has too many inlined fu
 // holds reports whether an instruction belongs to the instance.
 func (i *instance) holds(addr uint64) bool { return coveredBy(i.ranges, addr) > 0 }
 
-// called returns the name with which ids and callers name the inlined function.
-func (i *instance) called() string { return cmp.Or(i.symbol, i.name) }
+// called returns the name with which ids and callers name the function.
+func (o *sourceFunction) called() string { return cmp.Or(o.symbol, o.name) }
 
-// instancesOf returns the instances in the code of a compile unit.
-func (t *lineTable) instancesOf(ctx context.Context, d *lineData, u compileUnit) ([]instance, error) {
+// codeOf returns the code of the functions of a compile unit.
+func (t *lineTable) codeOf(ctx context.Context, d *lineData, u compileUnit) (*unitCode, error) {
 	if known, ok := t.inlined.Load(u.First); ok {
-		return known.([]instance), nil
+		return known.(*unitCode), nil
 	}
-	w := inlinedWalk{d: d, ctx: ctx, unit: u, names: map[dwarf.Offset][2]string{}, count: &t.instances}
+	w := inlinedWalk{d: d, ctx: ctx, unit: u, origins: map[dwarf.Offset]*sourceFunction{}, count: &t.instances}
 	_ = guard("", w.read) // what a damaged unit has before the damage
 	switch {
 	case ctx.Err() != nil:
@@ -48,20 +68,21 @@ func (t *lineTable) instancesOf(ctx context.Context, d *lineData, u compileUnit)
 	case t.instances.Load() > mostInstances:
 		return nil, errManyInstances
 	}
-	slices.SortStableFunc(w.found, func(a, b instance) int { return cmp.Compare(a.low(), b.low()) })
-	t.inlined.Store(u.First, w.found)
-	return w.found, nil
+	slices.SortStableFunc(w.found.instances, func(a, b instance) int { return cmp.Compare(a.low(), b.low()) })
+	slices.SortStableFunc(w.found.definitions, func(a, b definition) int { return cmp.Compare(a.entry, b.entry) })
+	t.inlined.Store(u.First, &w.found)
+	return &w.found, nil
 }
 
-// inlinedWalk reads the inlined functions of one compile unit.
+// inlinedWalk reads the code of the functions of one compile unit.
 type inlinedWalk struct {
-	d     *lineData
-	ctx   context.Context
-	unit  compileUnit
-	lines *safedwarf.Lines
-	names map[dwarf.Offset][2]string
-	found []instance
-	count *atomic.Int64 // instances and ranges of the program
+	d       *lineData
+	ctx     context.Context
+	unit    compileUnit
+	lines   *safedwarf.Lines
+	origins map[dwarf.Offset]*sourceFunction
+	found   unitCode
+	count   *atomic.Int64 // instances, definitions and ranges of the program
 }
 
 func (w *inlinedWalk) read() (err error) {
@@ -80,6 +101,8 @@ func (w *inlinedWalk) read() (err error) {
 			depth--
 		case e.Tag == dwarf.TagInlinedSubroutine:
 			w.add(e)
+		case e.Tag == dwarf.TagSubprogram:
+			w.define(e)
 		}
 		if e.Children {
 			depth++
@@ -92,7 +115,7 @@ func (w *inlinedWalk) read() (err error) {
 }
 
 func (w *inlinedWalk) add(e *dwarf.Entry) {
-	origin, ok := e.Val(dwarf.AttrAbstractOrigin).(dwarf.Offset)
+	at, ok := e.Val(dwarf.AttrAbstractOrigin).(dwarf.Offset)
 	if !ok {
 		return
 	}
@@ -100,47 +123,95 @@ func (w *inlinedWalk) add(e *dwarf.Entry) {
 	if w.count.Add(1 + int64(len(ranges))); err != nil {
 		return
 	}
-	i := instance{}
+	i := instance{sourceFunction: w.origin(at, 0)}
+	if i.sourceFunction == nil || i.called() == "" {
+		return
+	}
 	i.entry, _ = e.Val(dwarf.AttrEntrypc).(uint64)
 	for _, r := range ranges {
 		if r[0] < r[1] && r[0] != 0 {
 			i.ranges = append(i.ranges, piece{r[0], r[1]})
 		}
 	}
-	name := w.name(origin, 0)
-	if i.name, i.symbol = name[0], name[1]; i.name == "" && i.symbol == "" {
-		return
-	}
 	line, _ := e.Val(dwarf.AttrCallLine).(int64)
 	column, _ := e.Val(dwarf.AttrCallColumn).(int64)
 	if file, ok := e.Val(dwarf.AttrCallFile).(int64); ok && w.lines != nil && line > 0 {
 		i.call = position{printable(w.lines.File(int(file))), int(line), int(max(column, 0))}
 	}
-	w.found = append(w.found, i)
+	w.found.instances = append(w.found.instances, i)
 }
 
-// name returns the name and the linkage name of the function that an entry describes.
-func (w *inlinedWalk) name(at dwarf.Offset, depth int) (name [2]string) {
+// define adds the code of a function that is not inlined. What was inlined or cloned elsewhere too has another
+// entry, to which this one refers.
+func (w *inlinedWalk) define(e *dwarf.Entry) {
+	entry, ok := entryOf(w.d, e)
+	if !ok {
+		return
+	}
+	w.count.Add(1)
+	at, refers := e.Val(dwarf.AttrAbstractOrigin).(dwarf.Offset)
+	if !refers {
+		at = e.Offset
+	}
+	if o := w.origin(at, 0); o != nil && o.called() != "" {
+		w.found.definitions = append(w.found.definitions, definition{o, entry})
+	}
+}
+
+// entryOf returns the address at which the function of an entry begins. A function in several parts has ranges;
+// the first one contains the beginning.
+func entryOf(d *lineData, e *dwarf.Entry) (uint64, bool) {
+	if low, ok := e.Val(dwarf.AttrLowpc).(uint64); ok {
+		return low, true
+	}
+	if e.Val(dwarf.AttrRanges) == nil {
+		return 0, false
+	}
+	ranges, err := d.dwarf.Ranges(e)
+	if err != nil || len(ranges) == 0 {
+		return 0, false
+	}
+	return ranges[0][0], true
+}
+
+// origin returns the function that an entry describes, nil if the entry is damaged.
+func (w *inlinedWalk) origin(at dwarf.Offset, depth int) *sourceFunction {
 	const deepest = 4
-	if known, ok := w.names[at]; ok || depth == deepest {
+	if known, ok := w.origins[at]; ok || depth == deepest {
 		return known
 	}
 	e, err := w.d.dwarf.Entry(w.ctx, at)
 	if err != nil {
-		return name
+		return nil
 	}
-	name[0], _ = e.Val(dwarf.AttrName).(string)
-	name[1], _ = e.Val(dwarf.AttrLinkageName).(string)
+	o := &sourceFunction{}
 	for _, link := range []dwarf.Attr{dwarf.AttrSpecification, dwarf.AttrAbstractOrigin} {
-		if next, ok := e.Val(link).(dwarf.Offset); ok && (name[0] == "" || name[1] == "") {
-			more := w.name(next, depth+1)
-			name[0], name[1] = cmp.Or(name[0], more[0]), cmp.Or(name[1], more[1])
+		if next, ok := e.Val(link).(dwarf.Offset); ok {
+			if more := w.origin(next, depth+1); more != nil {
+				*o = *more
+			}
 		}
 	}
-	name = [2]string{printable(name[0]), printable(name[1])}
-	w.names[at] = name
-	return name
+	text := func(a dwarf.Attr, before string) string {
+		s, _ := e.Val(a).(string)
+		return cmp.Or(printable(s), before)
+	}
+	o.name, o.symbol = text(dwarf.AttrName, o.name), text(dwarf.AttrLinkageName, o.symbol)
+	if line, ok := e.Val(dwarf.AttrDeclLine).(int64); ok {
+		o.declared.line = int(line)
+	}
+	if file, ok := e.Val(dwarf.AttrDeclFile).(int64); ok && w.lines != nil && w.unit.First <= at && at < w.unit.End {
+		o.declared.file = printable(w.lines.File(int(file)))
+	}
+	external, _ := e.Val(dwarf.AttrExternal).(bool)
+	how, _ := e.Val(dwarf.AttrInline).(int64)
+	o.external, o.inlined = o.external || external, o.inlined || how == inlFunction || how == inlDeclared
+	w.origins[at] = o
+	return o
 }
+
+// Values of DW_AT_inline of functions that the compiler has inlined.
+const inlFunction, inlDeclared = 1, 3
 
 // Inlined returns all places where a function is inlined as one region. name is that of the function in
 // the source or the symbol table. It returns nil if the function is not inlined anywhere. Callers share
@@ -160,11 +231,11 @@ func (im *Image) Inlined(ctx context.Context, name string) (*sir.Region, error) 
 	var found []instance
 	symbols := map[string]bool{}
 	for _, u := range d.units {
-		all, err := im.lines.instancesOf(ctx, d, u)
+		all, err := im.lines.codeOf(ctx, d, u)
 		if err != nil {
 			return nil, err
 		}
-		for _, i := range all {
+		for _, i := range all.instances {
 			if i.is(name) {
 				found = append(found, i)
 				symbols[i.called()] = true
@@ -197,10 +268,11 @@ func (im *Image) instancesIn(ctx context.Context, f symbol, t *tree) (list []sir
 	m := newLineMaker(ctx, im, "")
 	var wrong error
 	for _, u := range d.unitsAt(f.addr) {
-		all, err := im.lines.instancesOf(ctx, d, u)
+		code, err := im.lines.codeOf(ctx, d, u)
 		if err != nil {
 			return nil, ctx.Err() // loops and calls are known nevertheless
 		}
+		all := code.instances
 		i, _ := slices.BinarySearchFunc(all, f.addr, func(i instance, a uint64) int { return cmp.Compare(i.low(), a) })
 		for ; i < len(all) && all[i].low()-f.addr < f.size; i++ {
 			if len(list) == 0 {
@@ -238,29 +310,36 @@ func (m *lineMaker) leaf(i *instance, wrong error) sir.Region {
 	return r
 }
 
-// source returns the name of the inlined function in the source.
-func (i *instance) source() string {
-	if i.symbol == "" {
-		return i.name
+// source returns the name of the function in the source.
+func (o *sourceFunction) source() string {
+	if o.symbol == "" {
+		return o.name
 	}
-	return sourceName(i.symbol)
+	return sourceName(o.symbol)
 }
 
-// is reports whether the inlined function has a name.
-func (i *instance) is(name string) bool {
-	if i.symbol == "" {
-		return i.name == name
+// is reports whether the function has a name.
+func (o *sourceFunction) is(name string) bool {
+	if o.symbol == "" {
+		return o.name == name
 	}
-	source := sourceName(i.symbol)
+	source := sourceName(o.symbol)
 	before, _, _ := strings.Cut(source, "(")
-	return i.symbol == name || source == name || before == name || i.name == name
+	return o.symbol == name || source == name || before == name || o.name == name
 }
 
 // inlined returns the region of all instances of one function.
 func (m *lineMaker) inlined(all []instance) sir.Region {
-	r := sir.Region{Kind: sir.Inlined, Symbol: all[0].called(), Name: all[0].source(), Code: &sir.Code{}}
+	r := sir.Region{Kind: sir.Inlined, Symbol: all[0].called(), Name: all[0].source(), Code: m.joined(all)}
 	r.ID = m.im.base() + ":" + r.Symbol
 	r.Code.Callee = r.Name
+	finish(&r)
+	return r
+}
+
+// joined returns the code of all instances of one function.
+func (m *lineMaker) joined(all []instance) *sir.Code {
+	joined := &sir.Code{}
 	var into, failed []string
 	for i := range all {
 		c, where := m.instance(&all[i])
@@ -270,14 +349,31 @@ func (m *lineMaker) inlined(all []instance) sir.Region {
 		if c.Uncounted != "" {
 			failed = append(failed, fmt.Sprintf("in %s %s", where, c.Uncounted))
 		}
-		join(r.Code, c)
+		join(joined, c)
 	}
 	if len(failed) > 0 {
 		const most = 3
-		r.Code.Uncounted = fmt.Sprintf("it is inlined into %s, at %d places, and cannot be counted at %d of them: %s", strings.Join(into[:min(len(into), 8)], ", "), len(all), len(failed), strings.Join(failed[:min(len(failed), most)], "; "))
+		joined.Uncounted = fmt.Sprintf("it is inlined into %s, at %d places, and cannot be counted at %d of them: %s", strings.Join(into[:min(len(into), 8)], ", "), len(all), len(failed), strings.Join(failed[:min(len(failed), most)], "; "))
 	}
-	finish(&r)
-	return r
+	if selfInlined(all) {
+		joined.Untimed = cmp.Or(joined.Untimed, "it is inlined into itself, where the stack pointer does not tell its executions apart")
+	}
+	return joined
+}
+
+// selfInlined reports whether some instances are inside others.
+func selfInlined(all []instance) bool {
+	var ranges []piece
+	for i := range all {
+		ranges = append(ranges, all[i].ranges...)
+	}
+	slices.SortFunc(ranges, func(a, b piece) int { return cmp.Compare(a.low, b.low) })
+	for i := 1; i < len(ranges); i++ {
+		if ranges[i].low < ranges[i-1].end {
+			return true
+		}
+	}
+	return false
 }
 
 // instance returns the code of one instance, and the name of the function that it is in.

@@ -103,6 +103,11 @@ func finish(r *sir.Region) {
 	}
 	slices.Sort(c.Entries)
 	slices.Sort(c.Exits)
+	for i := 1; i < len(c.Entries); i++ {
+		if c.Entries[i] == c.Entries[i-1] {
+			c.Untimed, c.Exits, c.SharedExits = fmt.Sprintf("two executions begin at %#x", c.Entries[i]), nil, false
+		}
+	}
 	for _, piece := range c.Ranges {
 		r.Size += piece.High - piece.Low
 	}

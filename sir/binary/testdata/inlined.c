@@ -107,6 +107,37 @@ KEPT static int pairs(int a, int b)
 	return square(a) + square(b) + clamp(a, b, 100);
 }
 
+/* both is inlined, and called through a pointer. */
+static int both(int v)
+{
+	sink = v; /* counted both */
+	return v & 7;
+}
+
+static int (*volatile pointer)(int) = both;
+
+/* scaled has a version for a constant argument, and is called through a pointer. */
+__attribute__((noinline)) static int scaled(int v, int by)
+{
+	int sum = sink; /* counted scaled */
+	for (int i = 0; i < by; i++)
+		sum += v / (by + i) * (v % by);
+	return sum;
+}
+
+static int (*volatile scale)(int, int) = scaled;
+
+KEPT static int pointers(int n)
+{
+	int sum = 0;
+	for (int i = 0; i < n; i++) {
+		sum += both(i) + pointer(sum);
+		if (i & 1)
+			sum += pointer(i) + scaled(sum, 3) + scaled(i, 3) + scaled(-i, 3);
+	}
+	return sum + scale(sum, 4);
+}
+
 int main(void)
 {
 	static int list[1000];
@@ -115,7 +146,7 @@ int main(void)
 	int sum = cubes(list, source * 333);
 	for (int i = 0; i < 13; i++) {
 		sum += sums(i) + rows(i % 9);
-		sum += pairs(i, sum);
+		sum += pairs(i, sum) + pointers(i);
 	}
 	printf("%d\n", sum);
 	return 0;
