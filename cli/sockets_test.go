@@ -36,7 +36,9 @@ func TestMetricsOfSockets(t *testing.T) {
 		waited         float64 // ms; less if the kernel waits a little too short
 	}{
 		{"write", "tcp", 100, true, false, 0}, {"read", "tcp", 100, false, true, 0},
+		{"sendmmsg", "tcp", 100, true, false, 0}, {"recvmmsg", "tcp", 100, false, true, 0},
 		{"send", "tcp", 100, true, false, 0}, {"recv", "tcp", 100, false, true, 0},
+		{"sendmmsg", "unix", 100, true, false, 0}, {"recvmmsg", "unix", 100, false, true, 0},
 		{"write", "unix", 100, true, false, 0}, {"read", "unix", 100, false, true, 0},
 		{"send", "unix", 100, true, false, 0}, {"recv", "unix", 100, false, true, 0},
 		{"write", "pipe", 100, false, false, 0}, {"read", "pipe", 100, false, false, 0},

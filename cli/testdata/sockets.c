@@ -79,7 +79,22 @@ static void fill(int fd) {
 		;
 }
 
+// messages sends or receives two messages of half of the bytes, by one call.
+static long messages(int fd, int (*transfer)(int, struct mmsghdr *, unsigned, int)) {
+	struct iovec part = {bytes, sizeof bytes / 2};
+	struct mmsghdr two[2] = {};
+	two[0].msg_hdr.msg_iov = two[1].msg_hdr.msg_iov = &part;
+	two[0].msg_hdr.msg_iovlen = two[1].msg_hdr.msg_iovlen = 1;
+	return transfer(fd, two, 2, 0) == 2 ? two[0].msg_len + two[1].msg_len : -1;
+}
+
+static int receive(int fd, struct mmsghdr *all, unsigned n, int flags) { return recvmmsg(fd, all, n, flags, 0); }
+
 static long make(const char *call, int in, int out) {
+	if (!strcmp(call, "sendmmsg"))
+		return messages(out, sendmmsg);
+	if (!strcmp(call, "recvmmsg"))
+		return messages(in, receive);
 	if (!strcmp(call, "write"))
 		return write(out, bytes, sizeof bytes);
 	if (!strcmp(call, "send"))

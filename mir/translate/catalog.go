@@ -36,7 +36,7 @@ type Metric struct {
 	end    []event  // what ends an interval: betweenEvents
 	funcs  []string // functions of libraries whose beginnings are in begin, and whose ends are in end
 	amount bool     // fromEvents: add a parameter of the event instead of 1, unless it is negative
-	params []int    // of amount at functions: which parameter of each of funcs, from 1
+	params []string // of amount at functions: which parameter of the event to add for each of funcs
 	byCall bool     // exists for each system call, as NAME:CALL
 	clock  string   // clock of the timer of betweenEvents; "": wall clock time
 	info   info     // components of fromInfo and fromNode

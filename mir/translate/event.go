@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ type event struct {
 	service string
 	call    string // the name of a system call, "" for all; only for services with such a parameter
 	place   Place  // only for thread_reached_addr
-	amount  int    // which parameter of the event Metric.amount adds, from 1; 0: the first
+	amount  string // the parameter of the event that Metric.amount adds; "": the first
 }
 
 // on formats the event for a conditional request.
@@ -141,7 +142,7 @@ func (m Metric) action(object omis.Token, e event) string {
 	case m.source == betweenEvents:
 		return call("pa_timer_start", object)
 	case m.amount:
-		return fmt.Sprintf("pa_counter_add_amount([%s],$par%d)", object, max(e.amount, 1))
+		return fmt.Sprintf("pa_counter_add_amount([%s],$%s)", object, cmp.Or(e.amount, "par1"))
 	}
 	return fmt.Sprintf("pa_counter_add([%s],1)", object)
 }

@@ -44,7 +44,7 @@ func (p *Plan) findFunctions(r *mir.InstrRequest, t *Targets) (errs Errors) {
 			continue
 		}
 		for at, name := range m.funcs {
-			amount := 0
+			amount := ""
 			if m.amount {
 				amount = m.params[at]
 			}
@@ -69,7 +69,7 @@ func (p *Plan) processTokens() (list []omis.Token) {
 
 // findFunction adds the beginnings and ends of a function to the events of the metric. amount is the
 // parameter to add.
-func (m *Metric) findFunction(name string, amount int, processes []omis.Token, t *Targets) error {
+func (m *Metric) findFunction(name string, amount string, processes []omis.Token, t *Targets) error {
 	f := region{name: name, entry: true, exit: true}
 	f.copies = t.gather(func(m *Module) []*sir.Region { return m.Index().ByName(name) })
 	places, err := f.places(processes, m.source == betweenEvents)
@@ -78,7 +78,7 @@ func (m *Metric) findFunction(name string, amount int, processes []omis.Token, t
 	}
 	for _, at := range places {
 		if at.Exit {
-			m.end = addEvent(m.end, at, 0)
+			m.end = addEvent(m.end, at, "")
 		} else {
 			m.begin = addEvent(m.begin, at, amount)
 		}
@@ -88,7 +88,7 @@ func (m *Metric) findFunction(name string, amount int, processes []omis.Token, t
 
 // addEvent adds the event that a thread reaches a place, for the processes that have no event at
 // this address yet: a function with several names is found once for each of them.
-func addEvent(events []event, at Place, amount int) []event {
+func addEvent(events []event, at Place, amount string) []event {
 	for _, e := range events {
 		if e.place.Addr == at.Addr {
 			at.Processes = slices.DeleteFunc(at.Processes, func(p omis.Token) bool { return slices.Contains(e.place.Processes, p) })

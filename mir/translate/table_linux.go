@@ -7,9 +7,9 @@ func linuxMetrics() []Metric {
 	return append(slices.Concat(usageMetrics(), sizeMetrics(), fileMetrics(), nodeMetrics(), perfMetrics()),
 		Metric{
 			Name: "ALLOC_BYTES", Unit: "B", Kind: "counter", Entities: allEntities, source: fromEvents, amount: true,
-			funcs: []string{"malloc", "realloc", "aligned_alloc", "memalign", "posix_memalign"}, params: []int{1, 2, 2, 2, 3},
-			Doc:      "How many bytes the program asked the allocator for, with new sizes for realloc. new of C++ calls malloc. Allocations of calloc are not included, because their size is a product of two parameters; HEAP_MEM_USAGE has all bytes that are still live.",
-			Measured: "pa_counter_add_amount of the size, at the beginnings of malloc, realloc, aligned_alloc, memalign and posix_memalign in all modules of the process",
+			funcs: []string{"malloc", "calloc", "realloc", "aligned_alloc", "memalign", "posix_memalign"}, params: []string{"par1", "product", "par2", "par2", "par2", "par3"},
+			Doc:      "How many bytes the program asked the allocator for, with new sizes for realloc. new of C++ calls malloc. HEAP_MEM_USAGE has all bytes that are still live.",
+			Measured: "pa_counter_add_amount of the size, at the beginnings of malloc, calloc, realloc, aligned_alloc, memalign and posix_memalign in all modules of the process",
 		},
 		Metric{
 			Name: "ALLOC_COUNT", Unit: "1", Kind: "counter", Entities: allEntities, source: fromEvents,

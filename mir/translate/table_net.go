@@ -41,15 +41,15 @@ func netMetrics() []Metric {
 		},
 		{
 			Name: "NET_BYTES_RECV", Unit: "B", Kind: "counter", Entities: allEntities, source: fromEvents, amount: true,
-			Doc:      "Number of bytes received through sockets. Messages of recvmmsg are not included, because the kernel returns their number, not their bytes.",
-			Measured: "pa_counter_add_amount of the results of recvfrom and recvmsg, and of read and readv on sockets",
-			begin:    netCalls(ended, receiving[:2], receivingHere),
+			Doc:      "Number of bytes received through sockets.",
+			Measured: "pa_counter_add_amount of the results of recvfrom and recvmsg, of the lengths of recvmmsg's messages, and of the results of read and readv on sockets",
+			begin:    append(netCalls(ended, receiving[:2], receivingHere), event{service: ended, call: "recvmmsg", amount: "par8"}),
 		},
 		{
 			Name: "NET_BYTES_SEND", Unit: "B", Kind: "counter", Entities: allEntities, source: fromEvents, amount: true,
-			Doc:      "Number of bytes sent through sockets. Messages of sendmmsg are not included, because the kernel returns their number, not their bytes.",
-			Measured: "pa_counter_add_amount of the results of sendto and sendmsg, and of write, writev and sendfile on sockets",
-			begin:    netCalls(ended, sending[:2], sendingHere),
+			Doc:      "Number of bytes sent through sockets.",
+			Measured: "pa_counter_add_amount of the results of sendto and sendmsg, of the lengths of sendmmsg's messages, and of the results of write, writev and sendfile on sockets",
+			begin:    append(netCalls(ended, sending[:2], sendingHere), event{service: ended, call: "sendmmsg", amount: "par7"}),
 		},
 		{
 			Name: "NET_END", Unit: "ms", Kind: "counter", Entities: allEntities, source: betweenEvents,

@@ -51,7 +51,7 @@ type point struct {
 	cpu   func() (int64, error)
 	info  func(node.ProcFields) (node.ProcInfo, error)
 	meter func(event string) (node.Meter, error)
-	room  [12]omis.Value
+	room  [13]omis.Value
 }
 
 // subscription is a request's share in a point.

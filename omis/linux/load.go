@@ -40,6 +40,9 @@ func (*Node) Load(w node.Watch, param int) (program.Load, error) {
 	if c.Name == "execve" || c.Name == "execveat" {
 		return program.Load{}, &program.Refusal{Why: "the registers with the arguments are those of the new program by then"}
 	}
+	if calls.HasMessages(c.Name) && param-2 == len(c.Params) {
+		return program.Load{From: program.FromMessages, Bytes: 8, Signed: true}, nil
+	}
 	return loadArgument(c, param-2)
 }
 

@@ -35,6 +35,9 @@ const (
 
 var loadings = []loading{
 	{"amounts", []string{sends, received, failed, asked, amounts}, commands("amounts 100"), []string{"5050", "4950", "1100", "13107200", "5050"}, []int{100, 200, 200, 200, 200}},
+	{"messages", []string{
+		`thread_has_ended_sys_call([],"sendmmsg") : *$par7`, `thread_has_ended_sys_call([],"recvmmsg") : *$par8`, `thread_has_ended_sys_call([],"recvmmsg") : $par1`,
+	}, commands("messages 20"), []string{"630", "440", "40"}, []int{20, 40, 40}},
 	{"threads", []string{sends, received}, commands("crowd 6 10", "amounts 3"), []string{"6 55 66 78 91 105 120", "3 45 55 66 78 91 105"}, []int{78, 156}},
 	{"disabled in between", []string{sends}, func(r *rig.Monitor) {
 		r.Target.Do("amounts 4")
@@ -153,6 +156,32 @@ func TestLoadedArguments(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestProductOfArguments checks the product of two arguments, as calloc takes them, in all placements.
+func TestProductOfArguments(t *testing.T) {
+	program := rig.Scenes(t)
+	for _, placement := range []string{"trap", kernel.Name, inline.Name} {
+		t.Run(placement, func(t *testing.T) {
+			r := newRig(t, placement, rig.Start(t, program))
+			r.Ask(": pa_counter_create() pa_counter_create() pa_timer_create()")
+			r.Define("thread_reached_addr([],%#x) : %s pa_timer_start([pa_t_1]) %s", r.Target.Func["sized"], added(1, "$product"), added(2, "*$product"))
+			r.Enable()
+			r.RunsIn(placement)
+			r.Target.Do("sizes 4")
+			const most = 1<<63 - 1 // of each four calls: the sum of 10 i, most, and -1 for four pairs; 0 × -1 is 0
+			sum := int64(10 * (1 + 2 + 3 + 4))
+			for range 4 {
+				sum += most // wraps around
+			}
+			if got, want := sums(r, 2), fmt.Sprint(sum); got != want {
+				t.Errorf("amounts %s, want %s", got, want)
+			}
+			if got, want := sums(r, 1), fmt.Sprint(sum-16); got != want {
+				t.Errorf("products %s, want %s", got, want)
+			}
+		})
 	}
 }
 

@@ -2,6 +2,7 @@ package program
 
 import (
 	"math"
+	"math/bits"
 
 	"mirador/omis"
 	"mirador/omis/node"
@@ -29,14 +30,32 @@ const (
 	// OpTrace takes them. It appends nothing if OpStop closed no interval.
 	FromStack
 	FromStep
+	FromProduct  // the product of the first two arguments: see Product
+	FromMessages // the bytes of the messages of sendmmsg or recvmmsg
 )
+
+// arguments is the number of context parameters of an address reached.
+const arguments = 2*len(node.Args{}) + 1
+
+// Product returns the product of the first two arguments of a function, as calloc takes them. It
+// is -1 if one of them is negative, or if the product does not fit.
+func Product(a node.Args) int64 {
+	if a[0] == 0 {
+		return 0
+	}
+	high, low := bits.Mul64(a[0], a[1])
+	if int64(a[0]) < 0 || high != 0 || int64(low) < 0 {
+		return -1
+	}
+	return int64(low)
+}
 
 // ArgumentsOf returns the context parameters of an address reached: the arguments as
 // signed integers of 64 bits each, followed by the same arguments as signed integers of
-// 32 bits.
-func ArgumentsOf(a node.Args) (list [2 * len(node.Args{})]omis.Value) {
+// 32 bits, and by Product.
+func ArgumentsOf(a node.Args) (list [arguments]omis.Value) {
 	for i := range list {
-		v, _ := ArgumentAt(i).Of(a[i%len(a)])
+		v, _ := ArgumentAt(i).OfCall(a)
 		list[i] = omis.Int(v)
 	}
 	return list
@@ -45,6 +64,9 @@ func ArgumentsOf(a node.Args) (list [2 * len(node.Args{})]omis.Value) {
 // ArgumentAt returns the Load of one parameter of that list.
 func ArgumentAt(param int) Load {
 	const n = len(node.Args{})
+	if param == arguments-1 {
+		return Load{From: FromProduct, Bytes: 8, Signed: true}
+	}
 	l := Load{From: FromArgument, Arg: uint8(param % n), Bytes: 8, Signed: true}
 	if param >= n {
 		l.Bytes = 4
@@ -58,6 +80,14 @@ func (l Load) IsLoaded() bool { return l.From != 0 }
 // MayOverflow reports whether a value can be too large for a sum. The program does not
 // add such a value and counts it as lost.
 func (l Load) MayOverflow() bool { return l.From == FromArgument && l.Bytes == 8 && !l.Signed }
+
+// OfCall returns the value of a function's call, and whether it fits into an int64.
+func (l Load) OfCall(a node.Args) (v int64, fits bool) {
+	if l.From == FromProduct {
+		return l.Of(uint64(Product(a)))
+	}
+	return l.Of(a[l.Arg])
+}
 
 // Of returns the value in a register, and whether it fits into an int64.
 func (l Load) Of(register uint64) (v int64, fits bool) {

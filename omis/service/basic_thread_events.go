@@ -77,7 +77,7 @@ func threadEvents() []Service {
 		{
 			Name: "thread_reached_addr", Need: Required, Params: []Param{IntegerParam("address")},
 			Context: arguments(),
-			Doc:     "a thread is about to execute the instruction at an address; at the beginning of a function, par1 to par6 are its first integer or address arguments as signed 64-bit integers, and int1 to int6 the same as 32-bit integers",
+			Doc:     "a thread is about to execute the instruction at an address; at the beginning of a function, par1 to par6 are its first integer or address arguments as signed 64-bit integers, int1 to int6 the same as 32-bit integers, and product is par1 times par2 (-1 if one is negative or it does not fit)",
 			Linux:   "a jump to code that waits in memory shared with the monitor, if the program allows that, else a breakpoint; the displaced instruction is executed elsewhere, so that no other thread misses the event meanwhile. `$held` is `rendezvous` or `ptrace`, `$held_for` the seconds for which the thread has been held (see [survival](survival.md)). The event belongs to the instruction at the address: after it is unmapped, or the process executes another program, the event does not occur any more",
 		},
 		{
@@ -108,7 +108,7 @@ func threadEvents() []Service {
 		{
 			Name: "thread_has_ended_sys_call", Need: Optional, Params: []Param{sys}, OpenContext: true,
 			Doc:   "a thread has returned from a system call (\"\": any); par1 is the result",
-			Linux: "as `thread_has_started_sys_call`, at its end; `$par1` is the result, `$par2` errno, then the parameters",
+			Linux: "as `thread_has_started_sys_call`, at its end; `$par1` is the result, `$par2` errno, then the parameters; behind those of sendmmsg and recvmmsg are the bytes of their messages",
 		},
 		{
 			Name: "thread_has_received_tagged_msg", Need: Optional, Params: []Param{IntegersParam("tag_list")},
@@ -135,5 +135,5 @@ func arguments() (list []Param) {
 			list = append(list, IntegerParam(fmt.Sprint(kind, i+1)))
 		}
 	}
-	return list
+	return append(list, IntegerParam("product"))
 }

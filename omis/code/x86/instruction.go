@@ -274,8 +274,11 @@ func (c *Code) SignExtend(r Reg) { c.withReg(instruction{wide: true, opcode: 0x6
 // Not inverts the bits of a register.
 func (c *Code) Not(r Reg) { c.withReg(instruction{wide: true, opcode: 0xf7, field: 2}, r) }
 
-// Imul multiplies a register by another one, ImulImm by a number.
+// Imul multiplies a register by another one, ImulMem by memory, ImulImm by a number.
 func (c *Code) Imul(r, by Reg) { c.withReg(instruction{wide: true, opcode: 0x0faf, field: r}, by) }
+func (c *Code) ImulMem(r Reg, by Mem) {
+	c.withMem(instruction{wide: true, opcode: 0x0faf, field: r}, by)
+}
 func (c *Code) ImulImm(r Reg, v int32) {
 	c.withReg(instruction{wide: true, opcode: 0x69, field: r, imm: v, size: 4}, r)
 }
@@ -292,9 +295,6 @@ func (c *Code) StoreVector(m Mem, n Reg) { c.withMem(instruction{opcode: 0x0f11,
 
 // Mul multiplies RAX by a register; the product is in RDX and RAX.
 func (c *Code) Mul(r Reg) { c.withReg(instruction{wide: true, opcode: 0xf7, field: 4}, r) }
-
-// MulReg multiplies a register by another one, modulo 2⁶⁴.
-func (c *Code) MulReg(to, by Reg) { c.withReg(instruction{wide: true, opcode: 0x0faf, field: to}, by) }
 
 // Zero clears a register.
 func (c *Code) Zero(r Reg) {

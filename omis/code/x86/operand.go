@@ -79,7 +79,8 @@ const (
 	IfNot          Cond = 0x5 // not equal, or not zero
 	IfBelowOrEqual Cond = 0x6
 	IfAbove        Cond = 0x7
-	IfNotNegative  Cond = 0x9 // the sign flag is clear
+	IfNegative     Cond = 0x8 // the sign flag is set
+	IfNotNegative  Cond = 0x9
 )
 
 // Op is an operation on two operands.

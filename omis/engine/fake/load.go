@@ -27,10 +27,10 @@ func value(op program.Op, event node.EventKind, h *node.Hit) (v int64, fits bool
 	if !l.IsLoaded() || l.From == program.FromStack || l.From == program.FromStep {
 		return op.Value, true
 	}
-	i := int(l.Arg)
 	if event == node.EventReachedAddr {
-		return l.Of(h.Args[i])
+		return l.OfCall(h.Args)
 	}
+	i := int(l.Arg)
 	if l.From == program.FromArgument && event == node.EventSysCallEnded {
 		i++ // Params[0] is the result
 	}

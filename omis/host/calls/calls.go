@@ -96,7 +96,8 @@ func (c *Call) Started(a Args, mem prototype.Memory) []omis.Value {
 }
 
 // Ended decodes a call that ended with rax. It returns the result (-1 if the call
-// failed), the error number (0 if it did not), and the parameters.
+// failed), the error number (0 if it did not), the parameters, and the bytes of its messages if
+// HasMessages.
 func (c *Call) Ended(a Args, rax uint64, mem prototype.Memory) []omis.Value {
 	result := c.Result.Value(prototype.Arg{Bits: rax})
 	errno := Errno(rax)
@@ -104,7 +105,11 @@ func (c *Call) Ended(a Args, rax uint64, mem prototype.Memory) []omis.Value {
 		result = omis.Int(-1)
 	}
 	values := c.Func.Ended(a.decoded(), result, mem)
-	return slices.Insert(values, 1, omis.Int(int64(errno)))
+	values = slices.Insert(values, 1, omis.Int(int64(errno)))
+	if HasMessages(c.Name) {
+		values = append(values, omis.Int(messageBytes(a[1], int64(rax), mem)))
+	}
+	return values
 }
 
 // Errno returns the error number in rax, 0 if the call did not fail. Numbers above 511

@@ -93,7 +93,7 @@ func (m *compiler) findGoroutine(s *step, none, lost x86.Label) {
 	c.MovImm(x86.RDX, s.goKeyOf())
 	c.Do(x86.Add, x86.RDX, x86.RAX)
 	c.MovImm(goRow, golden)
-	c.MulReg(goRow, x86.RDX)
+	c.Imul(goRow, x86.RDX)
 	c.Shr(goRow, uint8(64-bits.Len(uint(m.goroutines-1))))
 	c.Shl(goRow, goRowShift)
 	c.DoLoad(x86.Add, goRow, x86.In(m.goTable))

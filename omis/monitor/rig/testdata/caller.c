@@ -177,6 +177,33 @@ static long amounts(long n) {
 	return sum;
 }
 
+/* messages sends and receives n times three messages of 1 to n bytes in one call, and asks once more when there is none. */
+static long messages(long n) {
+	static char room[3][1 << 10];
+	int pair[2];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair))
+		abort();
+	for (long i = 1; i <= n; i++) {
+		struct iovec part[3];
+		struct mmsghdr all[3] = {};
+		for (int k = 0; k < 3; k++) {
+			part[k] = (struct iovec){room[k], i};
+			all[k].msg_hdr.msg_iov = &part[k], all[k].msg_hdr.msg_iovlen = 1;
+		}
+		if (sendmmsg(pair[0], all, 3, 0) != 3)
+			abort();
+		part[0].iov_len = part[1].iov_len = sizeof room[0]; /* the third is cut off to one byte */
+		part[2].iov_len = 1;
+		for (int k = 0; k < 3; k++)
+			all[k].msg_len = 12345;
+		if (recvmmsg(pair[1], all, 3, 0, 0) != 3 || recvmmsg(pair[1], all, 3, MSG_DONTWAIT, 0) != -1)
+			abort();
+	}
+	close(pair[0]);
+	close(pair[1]);
+	return 0;
+}
+
 static void *amountsOf(void *n) {
 	amounts((long)n);
 	return 0;
@@ -250,6 +277,8 @@ int main(int argc, char **argv) {
 			r = onSockets(a);
 		else if (!strcmp(what, "amounts"))
 			r = amounts(a);
+		else if (!strcmp(what, "messages"))
+			r = messages(a);
 		else if (!strcmp(what, "crowd")) {
 			pthread_t all[16];
 			for (long i = 0; i < a && i < 16; i++)

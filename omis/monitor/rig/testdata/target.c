@@ -27,6 +27,14 @@ ALONE long told(long a, long b, int c, long d, long e, int f) {
 	return a + b + c + d + e + f;
 }
 
+ALONE long sized(long a, long b) { return a * 2 + b; }
+
+/* sizes calls sized n times with each of some pairs. */
+static void sizes(long n) {
+	for (long i = 1; i <= n; i++)
+		sized(i, 10), sized(-i, -10), sized(-1, 0), sized(i, -1), sized(0, -1), sized(1L << 32, 1L << 31), sized(0x7fffffffffffffff, 1);
+}
+
 /* tells has told be called n times, with arguments of all sizes and signs. */
 static void *tells(void *n) {
 	for (long i = 1; i <= (long)n; i++)
@@ -143,6 +151,8 @@ int main(int argc, char **argv) {
 			sameNumber(a, b);
 		else if (!strcmp(what, "tells"))
 			tells((void *)a);
+		else if (!strcmp(what, "sizes"))
+			sizes(a);
 		else if (!strcmp(what, "crowd")) {
 			pthread_t all[16];
 			for (long i = 0; i < a && i < 16; i++)

@@ -4,12 +4,14 @@ package code
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 
 	"mirador/omis/host/calls"
 	"mirador/omis/node"
+	"mirador/omis/program"
 )
 
 // Events has the tables of programs at tracepoints.
@@ -56,6 +58,9 @@ func (e *Events) part(l *Listener, name string) asm.Instructions {
 	}
 	code = append(code, l.filter(name, over)...)
 	code = append(code, e.Layout.onFile(l.File, name, over)...)
+	if slices.ContainsFunc(a.loads, func(l program.Load) bool { return l.From == program.FromMessages }) {
+		code = append(code, sumMessages(name)...)
+	}
 	for i, s := range l.Steps {
 		code = append(code, a.step(s.Do, clockOf(s.Op), s.Kind, i, fmt.Sprint(name, "step", i))...)
 	}

@@ -3,6 +3,8 @@
 package code
 
 import (
+	"math"
+
 	"github.com/cilium/ebpf/asm"
 
 	"mirador/omis/node"
@@ -22,10 +24,10 @@ var (
 // (calls.Errno).
 const mostError = 4095
 
-// load puts what a step loads into R1, and changes no other register. Its labels begin with name.
+// load puts what a step loads into R1, and changes no other register except R0. Its labels begin with name.
 func (a *assembler) load(l program.Load, name string) asm.Instructions {
 	ok, failed := name+"succeeded", name+"failed"
-	code := a.fetch(l)
+	code := a.fetch(l, name)
 	switch l.From {
 	case program.FromResult:
 		code = append(code,
@@ -52,11 +54,15 @@ func (a *assembler) load(l program.Load, name string) asm.Instructions {
 	return code
 }
 
-// fetch puts the register that a step loads into R1.
-func (a *assembler) fetch(l program.Load) asm.Instructions {
+// fetch puts the register that a step loads into R1. Its labels begin with name.
+func (a *assembler) fetch(l program.Load, name string) asm.Instructions {
 	switch {
 	case l.From == program.FromStep:
 		return asm.Instructions{asm.LoadMem(asm.R1, asm.RFP, stackTold, asm.DWord)}
+	case l.From == program.FromMessages:
+		return asm.Instructions{asm.LoadMem(asm.R1, asm.RFP, stackMessageSum, asm.DWord)}
+	case l.From == program.FromProduct:
+		return product(name)
 	case l.From == program.FromStack:
 		return asm.Instructions{asm.LoadMem(asm.R1, regsAt, regSP, asm.DWord)}
 	case !a.event:
@@ -65,6 +71,25 @@ func (a *assembler) fetch(l program.Load) asm.Instructions {
 		return asm.Instructions{argument(asm.R1, 0), asm.LoadMem(asm.R1, asm.R1, regsOfCall[l.Arg], asm.DWord)}
 	}
 	return asm.Instructions{argument(asm.R1, 1)}
+}
+
+// product puts program.Product into R1. A division by 0 results in 0.
+func product(name string) asm.Instructions {
+	none, known := name+"none", name+"product"
+	return asm.Instructions{
+		asm.LoadMem(asm.R1, regsAt, regsOfFunction[0], asm.DWord),
+		asm.JEq.Imm(asm.R1, 0, known),
+		asm.JSLT.Imm(asm.R1, 0, none),
+		asm.LoadImm(asm.R0, math.MaxInt64, asm.DWord),
+		asm.Div.Reg(asm.R0, asm.R1), // the greatest factor whose product fits
+		asm.LoadMem(asm.R1, regsAt, regsOfFunction[1], asm.DWord),
+		asm.JGT.Reg(asm.R1, asm.R0, none),
+		asm.LoadMem(asm.R0, regsAt, regsOfFunction[0], asm.DWord),
+		asm.Mul.Reg(asm.R1, asm.R0),
+		asm.Ja.Label(known),
+		asm.Mov.Imm(asm.R1, -1).WithSymbol(none),
+		asm.Mov.Reg(asm.R1, asm.R1).WithSymbol(known),
+	}
 }
 
 // fits jumps to over if the value that a step loads does not fit into a signed word, and counts the hit as
@@ -111,7 +136,7 @@ func (a *assembler) wasTold(i int, over string) asm.Instructions {
 	if a.loadOf(i).From != program.FromStep {
 		return nil
 	}
-	return append(a.fetch(a.loads[i]), asm.JEq.Imm(asm.R1, untold, over))
+	return append(a.fetch(a.loads[i], over), asm.JEq.Imm(asm.R1, untold, over))
 }
 
 // CanLoad reports why a program cannot load what its steps require at an event.
@@ -135,9 +160,9 @@ func loadable(event node.EventKind, l program.Load) bool {
 	case node.EventSysCallStarted:
 		return l.From == program.FromArgument && int(l.Arg) < len(regsOfCall)
 	case node.EventSysCallEnded:
-		return l.From != program.FromArgument || int(l.Arg) < len(regsOfCall)
+		return l.From != program.FromProduct && (l.From != program.FromArgument || int(l.Arg) < len(regsOfCall))
 	case node.EventReachedAddr:
-		return l.From == program.FromArgument && int(l.Arg) < len(regsOfFunction)
+		return l.From == program.FromProduct || l.From == program.FromArgument && int(l.Arg) < len(regsOfFunction)
 	}
 	return false
 }
