@@ -105,6 +105,7 @@ var oracles = map[string]oracle{
 	"pa_timer_create2":       {"the target's clock", "TestTimersLive"},
 	"pa_timer_create3":       {"the target's count and clock", "TestSampledTimersLive"},
 	"pa_timer_create4":       {"the target's clock", "TestHistogramsLive"},
+	"pa_timer_create5":       {"getrusage of the target's threads, and the bytes that they write", "TestCountsOfOtherThreads"},
 	"pa_timer_histogram":     {"the target's clock", "TestHistogramsLive TestHistograms"},
 	"pa_timer_percentiles":   {"the target's clock", "TestHistogramsLive TestHistograms"},
 	"pa_timer_estimate":      {"the target's count and clock", "TestSampledTimersLive"},

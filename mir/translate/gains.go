@@ -54,7 +54,10 @@ type Gains struct {
 
 // group lists threads that are measured whenever any thread executes the region (MIR 4): given
 // threads, all threads of given processes, or all threads.
-type group struct{ among []omis.Token }
+type group struct {
+	among []omis.Token // empty: all threads
+	all   []omis.Token // the processes of the request
+}
 
 // gainsOf returns the gains among the metrics of a request.
 func gainsOf(r *mir.InstrRequest, ms []Metric) Gains {
@@ -90,25 +93,41 @@ func (g *Gains) Create(h Handles) string {
 	source := 0
 	for _, m := range g.metrics {
 		if m.task != "" {
-			actions = append(actions, createTimer(m.task, g.oneIn, g.spread))
+			actions = append(actions, g.createOfTask(m))
 			continue
 		}
 		if m.level != "" {
 			actions = append(actions, createTimer("", 0, g.spread))
 			continue
 		}
-		keep := "sums"
-		if g.spread {
-			keep = "histogram"
-		}
 		over, of := strings.TrimPrefix(m.object(), "pa_"), "" // counter or timer
 		if g.group != nil {
 			over, of = over+"2", ","+list(g.group.among)
 		}
-		actions = append(actions, fmt.Sprintf("pa_timer_over_%s([%s],%d,%q%s)", over, h.Events[source], max(g.oneIn, 1), keep, of))
+		actions = append(actions, fmt.Sprintf("pa_timer_over_%s([%s],%d,%q%s)", over, h.Events[source], max(g.oneIn, 1), g.keep(), of))
 		source++
 	}
 	return unconditional(actions)
+}
+
+// createOfTask returns the action that creates a timer whose clock is a number of the kernel.
+func (g *Gains) createOfTask(m Metric) string {
+	if g.group == nil {
+		return createTimer(m.task, g.oneIn, g.spread)
+	}
+	among := g.group.among
+	if len(among) == 0 {
+		among = g.group.all
+	}
+	return fmt.Sprintf("pa_timer_create5(%q,%d,%q,%s)", m.task, max(g.oneIn, 1), g.keep(), list(among))
+}
+
+// keep returns what timers keep.
+func (g *Gains) keep() string {
+	if g.spread {
+		return "histogram"
+	}
+	return "sums"
 }
 
 // Bind adds the tokens in the reply to Create.
@@ -125,7 +144,7 @@ func (g *Gains) Bind(reply omis.Reply, h *Handles) error {
 
 // setGroup determines the threads to measure, if a request names other threads than the one that
 // executes the region.
-func (g *Gains) setGroup(es []entity) Errors {
+func (g *Gains) setGroup(es []entity, processes []omis.Token) Errors {
 	others := slices.DeleteFunc(slices.Clone(es), func(e entity) bool { return e.kind != mir.Thread || e.thread == current })
 	if !g.any() || len(others) == 0 {
 		return nil
@@ -134,12 +153,16 @@ func (g *Gains) setGroup(es []entity) Errors {
 	if len(others) < len(es) {
 		errs = append(errs, Errorf(CannotBeDone, others[0].pos, "thread %q: one probe measures %s either for the thread that executes the region or for given threads: make two probes", others[0].thread, g.metrics[0].Name))
 	}
-	for _, m := range g.metrics {
-		if m.task != "" {
-			errs = append(errs, Errorf(CannotBeDone, others[0].pos, "thread %q: on a region, %s is measured only for the thread that executes the region: write \"?\"", others[0].thread, m.Name))
+	for i := range g.metrics {
+		m := &g.metrics[i]
+		switch {
+		case m.isShaken():
+			errs = append(errs, Errorf(CannotBeDone, others[0].pos, "thread %q: on a region, %s is measured only for the thread that executes the region: write \"?\". The monitor holds this thread to read what it counts for others, which changes %[2]s", others[0].thread, m.Name))
+		case m.meter != "":
+			m.task = byMonitor + m.meter
 		}
 	}
-	g.group = &group{}
+	g.group = &group{all: processes}
 	for _, e := range others {
 		switch {
 		case named(e.thread):

@@ -36,6 +36,15 @@ func perfMetrics() []Metric {
 // byMonitor begins the names of clocks that the monitor reads.
 const byMonitor = "perf:"
 
+// isShaken reports whether the monitor changes the metric when it holds a thread to read it.
+func (m Metric) isShaken() bool {
+	switch m.task {
+	case "voluntary-switches", "involuntary-switches", "queued":
+		return true
+	}
+	return false
+}
+
 // metered completes the rows of metrics that the kernel's performance counters count.
 func metered(list []Metric, more string) []Metric {
 	for i := range list {

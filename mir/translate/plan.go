@@ -56,7 +56,7 @@ func Instrument(r *mir.InstrRequest, t *Targets) (*Plan, error) {
 	found, wrong := entities(r.Entities, r.Region != nil, t)
 	errs = append(errs, wrong...)
 	p.entities, p.scopes = found, scopes(found, t)
-	errs = append(errs, p.Gains.setGroup(found)...)
+	errs = append(errs, p.Gains.setGroup(found, p.processTokens())...)
 	errs = append(errs, Records{p}.checkGroup(r)...)
 	for i := range found {
 		errs = append(errs, p.measurable(&found[i])...)

@@ -50,7 +50,7 @@ type point struct {
 	who   held               // the thread of the current hit
 	cpu   func() (int64, error)
 	info  func(node.ProcFields) (node.ProcInfo, error)
-	meter func(event string) (node.Meter, error)
+	meter func(thread omis.Token, event string) (node.Meter, error)
 	room  [13]omis.Value
 }
 
@@ -89,7 +89,7 @@ func (e *Engine) pointAt(proc *process, w node.Watch, s *subscription) (*point, 
 	p = &point{e: e, proc: proc, watch: w, key: key}
 	p.cpu = func() (int64, error) { return p.who.cpuTime() }
 	p.info = func(f node.ProcFields) (node.ProcInfo, error) { return p.who.info(f) }
-	p.meter = func(event string) (node.Meter, error) { return p.who.meter(event) }
+	p.meter = func(thread omis.Token, event string) (node.Meter, error) { return p.who.meter(e, thread, event) }
 	p.enter(s)
 	if err := p.plant(); err != nil {
 		return nil, err
@@ -234,7 +234,7 @@ func (p *point) occurred(hit *node.Hit) {
 		Time: hit.Time, At: hit.Place(), Now: hit.Now, Held: hit.Held,
 	}
 	p.who, p.occ.CPU, p.occ.Info, p.occ.Threads = held{p.node, hit.Proc, hit.TID, hit.Held}, p.cpu, p.info, p.e.threads
-	p.occ.Meter = p.meter
+	p.occ.Meter, p.occ.ThreadInfo = p.meter, p.e.reg.threadInfo
 	if p.timed {
 		cost, _ := p.node.Cost(omis.Trap, hit.Held)
 		p.occ.Before, p.occ.After = int64(cost.Before), int64(cost.After)
@@ -290,7 +290,8 @@ func (p *point) ends() bool {
 // enqueue adds lists to the process's queue.
 func (p *point) enqueue(hit *node.Hit, waiting []*csr) {
 	occ, who := p.occ, p.who
-	occ.Params, occ.CPU, occ.Info, occ.Meter = slices.Clone(occ.Params), who.cpuTime, who.info, who.meter
+	occ.Params, occ.CPU, occ.Info = slices.Clone(occ.Params), who.cpuTime, who.info
+	occ.Meter = func(thread omis.Token, event string) (node.Meter, error) { return who.meter(p.e, thread, event) }
 	tid, life, child, newProc := hit.TID, hit.Life, hit.Child, hit.ChildProc
 	release := hit.Hold()
 	task := func() {

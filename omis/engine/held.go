@@ -30,8 +30,8 @@ func (h held) info(fields node.ProcFields) (node.ProcInfo, error) {
 	return h.node.ProcInfo(h.proc, fields)
 }
 
-// meter counts an event in the thread: see service.Occurrence.
-func (h held) meter(event string) (node.Meter, error) {
+// meter counts an event in a thread, while another one may be held: see service.Occurrence.
+func (h held) meter(e *Engine, token omis.Token, event string) (node.Meter, error) {
 	meters, able := declared(h.node.Can.Meters)
 	switch {
 	case !able:
@@ -39,7 +39,22 @@ func (h held) meter(event string) (node.Meter, error) {
 	case h.by == "":
 		return nil, omis.Errorf(omis.UnsupportedService, "no thread is held at this event in which %s could be counted: it goes on", event)
 	}
-	return meters.OpenMeter(h.proc, h.tid, node.MeterEvent{Name: event, Alone: true})
+	t, ok := e.reg.lookup(token).(*thread)
+	if !ok {
+		return nil, omis.Errorf(omis.UnknownObject, "there is no thread %s", token)
+	}
+	return meters.OpenMeter(t.proc.at().id, t.tid, node.MeterEvent{Name: event, Alone: true})
+}
+
+// threadInfo returns components of the information about a thread: see service.Occurrence.
+func (r *registry) threadInfo(token omis.Token, f node.ThreadFields) (proc omis.Token, info node.ThreadInfo, err error) {
+	t, ok := r.lookup(token).(*thread)
+	if !ok {
+		return "", info, omis.Errorf(omis.UnknownObject, "there is no thread %s", token)
+	}
+	at := t.proc.at()
+	info, err = at.node.ThreadInfo(at.id, t.tid, f)
+	return t.proc.token, info, err
 }
 
 // threadsOf returns the live threads of a process: see service.Occurrence. The node lists them without the help of

@@ -257,23 +257,30 @@ func TestKernelCountsInRegion(t *testing.T) {
 	}
 }
 
-// TestBytesInRegion checks that timers with the clocks of input and output measure the bytes that the function writes.
+// TestBytesInRegion checks that timers with the clocks of input and output measure the bytes that the function
+// writes, in the kernel, and by trap beside a clock that only the monitor reads.
 func TestBytesInRegion(t *testing.T) {
-	r := newRig(t, kernel.Name, rig.Start(t, compileGains(t)))
-	r.Ask(`: pa_timer_create2("write-bytes") pa_timer_create2("read-bytes")`)
-	r.Define("thread_reached_addr([],%#x) : pa_timer_start([pa_t_1]) pa_timer_start([pa_t_2])", r.Target.Func["gain"])
-	for _, exit := range r.Target.Exits("gain") {
-		r.Define("thread_reached_addr([],%#x) : pa_timer_stop([pa_t_1]) pa_timer_stop([pa_t_2])", exit)
-	}
-	r.Enable()
-	r.RunsIn(kernel.Name)
-	r.Target.Do("write 2 5 3")
-	const bytes = 100 + 101 + 102
-	if got, want := exact(r, 1), (total{2, 10, bytes, 10 * bytes, bytes, bytes, 0}); got != want {
-		t.Errorf("written: %+v, want %+v", got, want)
-	}
-	if got, want := exact(r, 2), (total{2, 10, 0, 0, 0, 0, 0}); got != want {
-		t.Errorf("read: %+v, want %+v", got, want)
+	program := compileGains(t)
+	for placement, beside := range map[string]string{kernel.Name: "ordered", "trap": "perf:page-faults"} {
+		t.Run(placement, func(t *testing.T) {
+			r := newRig(t, kernel.Name, rig.Start(t, program))
+			r.Ask(`: pa_timer_create2("write-bytes") pa_timer_create2("read-bytes") pa_timer_create2(%q)`, beside)
+			const all = "([pa_t_1]) pa_timer_%s([pa_t_2]) pa_timer_%[2]s([pa_t_3])"
+			r.Define("thread_reached_addr([],%#x) : pa_timer_start"+all, r.Target.Func["gain"], "start")
+			for _, exit := range r.Target.Exits("gain") {
+				r.Define("thread_reached_addr([],%#x) : pa_timer_stop"+all, exit, "stop")
+			}
+			r.Enable()
+			r.RunsIn(placement)
+			r.Target.Do("write 2 5 3")
+			const bytes = 100 + 101 + 102
+			if got, want := exact(r, 1), (total{2, 10, bytes, 10 * bytes, bytes, bytes, 0}); got != want {
+				t.Errorf("written: %+v, want %+v", got, want)
+			}
+			if got, want := exact(r, 2), (total{2, 10, 0, 0, 0, 0, 0}); got != want {
+				t.Errorf("read: %+v, want %+v", got, want)
+			}
+		})
 	}
 }
 
@@ -384,5 +391,48 @@ func TestWaitsOfOtherThreads(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCountsOfOtherThreads checks that timers of a group measure what the kernel counts for other threads than the one
+// that executes a function: the bytes that they write, and their page faults, which the program reads by getrusage.
+func TestCountsOfOtherThreads(t *testing.T) {
+	r := newRig(t, kernel.Name, rig.Start(t, subject.Compile(t, "waiters", "-O2", "-pthread", "testdata/waiters.c")))
+	r.Ask(": thread_get_info([],1)") // the main thread is t_1
+	for _, clock := range []string{"write-bytes", "minor-faults", "page-faults", "perf:page-faults"} {
+		r.Ask(`: pa_timer_create5(%q,1,"sums",[t_2,t_3])`, clock)
+	}
+	const all = "([pa_t_1]) pa_timer_%s([pa_t_2]) pa_timer_%[2]s([pa_t_3]) pa_timer_%[2]s([pa_t_4])"
+	r.Define("thread_reached_addr([],%#x) : pa_timer_start"+all, r.Target.Func["c2"], "start")
+	for _, exit := range r.Target.Exits("c2") {
+		r.Define("thread_reached_addr([],%#x) : pa_timer_stop"+all, exit, "stop")
+	}
+	r.Enable()
+	var faults, bytes [3]int64
+	rounds := []struct{ worker, pages int }{{0, 50}, {1, 70}, {2, 90}, {0, 10}, {1, 0}}
+	for _, round := range rounds {
+		var own int64
+		if _, err := fmt.Sscanf(r.Target.Do("c2 %d %d", round.worker, round.pages), "done %d", &own); err != nil || own < int64(round.pages) {
+			t.Fatalf("%d page faults, %v", own, err)
+		}
+		faults[round.worker] += own
+		bytes[round.worker] += int64(round.pages)
+		r.Target.Do("touch %d 30", round.worker) // outside of the function
+	}
+	for timer, want := range map[int][3]int64{1: bytes, 2: faults, 3: faults, 4: faults} {
+		got := make(map[omis.Token][2]int64)
+		for l := r.Ask(": pa_timer_exact([pa_t_%d],0)", timer)[1][0].Values[1].List; len(l) > 0; l = l[11:] {
+			got[l[1].Token()] = [2]int64{int64(l[2].N), int64(l[5].N)}
+		}
+		for i, n := range want[:2] {
+			const around = 5 // page faults when the worker wakes up
+			g := got[omis.Token(fmt.Sprint("t_", i+2))]
+			if g[0] != int64(len(rounds)) || g[1] < n || g[1] > n+around || timer == 1 && g[1] != n {
+				t.Errorf("timer %d, worker %d: %v, want %d executions with %d in all", timer, i, g, len(rounds), n)
+			}
+		}
+		if g := got["t_4"]; g != [2]int64{} {
+			t.Errorf("timer %d: %v of a thread that was not named", timer, g)
+		}
 	}
 }

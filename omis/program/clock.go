@@ -45,3 +45,13 @@ func (c Clock) IsTime() bool { return c <= ClockCPU }
 
 // IsOfTask reports whether the clock is a number that the kernel keeps of a thread.
 func (c Clock) IsOfTask() bool { return c > ClockCell && c != ClockMeter }
+
+// IsSteady reports whether such a number stays as it is while the thread is held, so that the monitor
+// can read it, too. Context switches and times of waiting do not.
+func (c Clock) IsSteady() bool {
+	switch c {
+	case ClockMinorFaults, ClockMajorFaults, ClockFaults, ClockRead, ClockWritten, ClockDiskRead, ClockDiskWritten:
+		return true
+	}
+	return false
+}

@@ -23,8 +23,8 @@ func NoGoroutineStack() error {
 	return omis.Errorf(omis.UnsupportedService, "a goroutine may enter a function in Go on one thread and leave it on another, so that records of threads do not show when it was executed; measure WC_TIME, which delivery=\"-1\" delivers for each execution")
 }
 
-// NotHeld explains why only programs in the kernel read a clock of Clock.IsOfTask.
-const NotHeld = "only a program in the kernel can read what the kernel counts for a thread at this instant: to hold the thread changes it"
+// NotHeld explains why only programs in the kernel read a clock of Clock.IsOfTask that is not steady.
+const NotHeld = "only a program in the kernel can read what the kernel counts for a thread at this instant: to hold the thread changes it. Measure it for the thread that executes the region, in a request of its own"
 
 // TimingChecker reports where a node cannot time intervals, so that the engine refuses
 // such requests, with the reason, when they are enabled.

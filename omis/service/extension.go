@@ -222,9 +222,10 @@ type Occurrence struct {
 	// Info returns components of proc_get_info for the process. A Local action may call it. It is nil
 	// if there is no process.
 	Info func(node.ProcFields) (node.ProcInfo, error)
-	// Meter counts an event in the thread alone from now on (node.Meters). A Local action may call it. It
-	// is nil if there is no thread.
-	Meter func(event string) (node.Meter, error)
+	// Meter counts an event in a thread alone from now on (node.Meters). A Local action may call it, and
+	// ThreadInfo, which returns components of thread_get_info for a thread, with its process.
+	Meter      func(thread omis.Token, event string) (node.Meter, error)
+	ThreadInfo func(thread omis.Token, f node.ThreadFields) (proc omis.Token, info node.ThreadInfo, err error)
 	// Threads returns the live threads of a process. A Local action may call it.
 	Threads func(proc omis.Token) []omis.Token
 	// Measured is what the latest action of the list has measured, Measures whether it

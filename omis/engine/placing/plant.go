@@ -117,7 +117,7 @@ func (k *candidate) canTime() error {
 				return err
 			}
 		}
-		if clock.IsOfTask() {
+		if clock.IsOfTask() && !clock.IsSteady() {
 			return omis.Errorf(omis.UnsupportedService, "%s; %s", program.NotHeld, reasons(k.refused))
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"mirador/omis/service"
 )
 
-// A timer with a source can measure a group of threads: whichever thread executes a region,
+// A timer with a source, or with a clock of the kernel, can measure a group of threads: whichever thread executes a region,
 // an interval is what the source gained for each thread of the group meanwhile. The interval is on
 // the stack of the thread that executes the region; the values are in the rows of the group. A
 // thread that begins during the interval had 0 at its beginning, and a thread that has ended is
@@ -24,10 +24,13 @@ var _ service.Wide = (*timer)(nil)
 // IsWide implements service.Wide.
 func (t *timer) IsWide() bool { return t.group != nil }
 
-// values returns what the source shows for the live threads of the group.
+// values returns what the source, or the clock, shows for the live threads of the group.
 func (g *group) values(t *timer, e *service.Occurrence) (map[owner]int64, error) {
 	if e.Threads == nil {
 		return nil, omis.Errorf(omis.UnsupportedService, "the threads of a process are not known at this event")
+	}
+	if t.source == nil {
+		return g.counts(t, e)
 	}
 	shown := make(map[owner]int64)
 	if err := t.source.shows(shown, nil); err != nil {

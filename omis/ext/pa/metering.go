@@ -15,8 +15,8 @@ import (
 // meterPrefix begins the names of clocks that show what the kernel's performance counters count.
 const meterPrefix = "perf:"
 
-// metering counts an event in each thread that executes the actions of a timer, from the first of these
-// actions on. The monitor reads it while it holds the thread.
+// metering counts an event in each thread that executes the actions of a timer, or in those of its
+// group, from the first of these actions on. The monitor reads it while it holds the thread.
 type metering struct {
 	event string
 
@@ -32,17 +32,16 @@ func (t *timer) setClock(clock program.Clock, name string) {
 	}
 }
 
-// reads returns what was counted in the thread of an event.
-func (m *metering) reads(e *service.Occurrence) (int64, error) {
+// reads returns what was counted in a thread.
+func (m *metering) reads(e *service.Occurrence, o owner) (int64, error) {
 	if e.Meter == nil {
 		return 0, omis.Errorf(omis.UnsupportedService, "the event belongs to no thread in which %s could be counted", m.event)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	o := owner{e.Proc, e.Thread}
 	if m.open[o] == nil {
 		m.closeEnded(e)
-		meter, err := e.Meter(m.event)
+		meter, err := e.Meter(o.thread, m.event)
 		if err != nil {
 			return 0, err
 		}

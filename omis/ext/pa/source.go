@@ -148,11 +148,15 @@ func createOver(c *service.Call) ([]omis.Value, error) { return makeOver(c, nil)
 
 // createGroup makes such a timer for a group of threads.
 func createGroup(c *service.Call) ([]omis.Value, error) {
+	return makeOver(c, groupOf(c.Args[3]))
+}
+
+func groupOf(threads omis.Value) *group {
 	g := &group{among: make(map[omis.Token]bool)}
-	for _, v := range c.Args[3].List {
+	for _, v := range threads.List {
 		g.among[v.Token()] = true
 	}
-	return makeOver(c, g)
+	return g
 }
 
 func makeOver(c *service.Call, g *group) ([]omis.Value, error) {
@@ -192,12 +196,8 @@ func takeTimer(c *service.Call) ([]omis.Value, error) {
 	return nil, nil
 }
 
-// reads returns the value that the timer's source has for a thread. A timer without a source has a
-// clock that only programs in the kernel can read.
+// reads returns the value that the timer's source has for a thread.
 func (t *timer) reads(o owner) (int64, error) {
-	if t.source == nil {
-		return 0, omis.Errorf(omis.UnsupportedService, "%s", program.NotHeld)
-	}
 	values := make(map[owner]int64, 1)
 	err := t.source.shows(values, &o)
 	return values[o], err

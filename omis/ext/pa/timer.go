@@ -284,7 +284,7 @@ func timerServices() []service.Service {
 		},
 		{
 			Name: "pa_timer_create2", Action: createTimer2, Class: classTimer, Result: "token", Params: []service.Param{service.StringParam("clock")},
-			Doc: "make a timer and return its token. In the code of a program the clock ordered waits for preceding instructions; the clock fast does not wait, costs less, and has an error of some nanoseconds. The clock cpu measures the CPU time of the thread, in the kernel or by trap only. The other clocks measure in the kernel only, at addresses and system calls, what the kernel counts for the thread: " + taskClocks,
+			Doc: "make a timer and return its token. In the code of a program the clock ordered waits for preceding instructions; the clock fast does not wait, costs less, and has an error of some nanoseconds. The clock cpu measures the CPU time of the thread, in the kernel or by trap only. The other clocks measure at addresses and system calls what the kernel counts for the thread: " + taskClocks,
 		},
 		{
 			Name: "pa_timer_create3", Action: createTimer3, Class: classTimer, Result: "token",
@@ -295,6 +295,11 @@ func timerServices() []service.Service {
 			Name: "pa_timer_create4", Action: createTimer4, Class: classTimer, Result: "token",
 			Params: []service.Param{service.StringParam("clock"), service.IntegerParam("one_in"), service.StringParam("keep")},
 			Doc:    "make a timer as pa_timer_create3 does; keep is \"sums\", or \"histogram\" for sums and a histogram of durations, which pa_timer_histogram and pa_timer_percentiles read",
+		},
+		{
+			Name: "pa_timer_create5", Action: createTimer5, Class: classTimer, Result: "token",
+			Params: []service.Param{service.StringParam("clock"), service.IntegerParam("one_in"), service.StringParam("keep"), service.TokensParam("thread_list", omis.ClassThread)},
+			Doc:    "make a timer as pa_timer_create4 does, but an interval measures all live threads of thread_list, which may contain processes, whichever thread begins and ends it; [] means all threads of the process that executes it. The clock counts page faults, bytes, or what performance counters count; the monitor reads it while it holds the thread",
 		},
 		{
 			Name: "pa_timer_delete", Action: remove, Class: classTimer, Object: classTimer, Params: []service.Param{timers()},
@@ -347,7 +352,7 @@ func clocks() map[string]program.Clock {
 }
 
 // taskClocks describes the clocks that are numbers of the kernel (program.Clock.IsOfTask).
-const taskClocks = "minor-faults and major-faults (page faults without and with a wait for a disk), voluntary-switches and involuntary-switches (how often it gave up or lost its processor), queued (time for which it was ready and waited for a processor), waiting (time for which it was not ready), read-bytes and write-bytes (by system calls), disk-read-bytes and disk-write-bytes, page-faults (of both kinds) and migrations (how often it was moved to another processor). A clock such as " + meterPrefix + "instructions, with the name that the command perf uses, shows what the kernel's performance counters count in the thread alone: the monitor reads it while it holds the thread, and what the thread executes to be held is counted with it"
+const taskClocks = "minor-faults and major-faults (page faults without and with a wait for a disk), voluntary-switches and involuntary-switches (how often it gave up or lost its processor), queued (time for which it was ready and waited for a processor), waiting (time for which it was not ready), read-bytes and write-bytes (by system calls), disk-read-bytes and disk-write-bytes, page-faults (of both kinds) and migrations (how often it was moved to another processor). Only programs in the kernel read those of switches, times and migrations, because to hold the thread changes them. A clock such as " + meterPrefix + "instructions, with the name that the command perf uses, shows what the kernel's performance counters count in the thread alone: the monitor reads it while it holds the thread, and what the thread executes to be held is counted with it"
 
 // clockOf returns the clock that a parameter selects.
 func clockOf(v omis.Value) (program.Clock, error) {
@@ -464,7 +469,11 @@ func (t *timer) at(e *service.Occurrence) (int64, error) {
 	case program.ClockCPU:
 		return cpuTime(e)
 	case program.ClockMeter:
-		return t.metering.reads(e)
+		return t.metering.reads(e, owner{e.Proc, e.Thread})
+	}
+	if t.clock.IsOfTask() {
+		_, n, err := t.counted(e, e.Thread)
+		return n, err
 	}
 	return t.reads(owner{e.Proc, e.Thread})
 }

@@ -2,11 +2,14 @@
    wait for it, and functions of the main thread during which one of them naps, or none. It answers with the number of times for which the kernel says that each thread gave up its
    processor, read within the function. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,7 +18,7 @@ enum { workers = 3 };
 
 static struct worker {
 	sem_t go, done;
-	long naps, locks;
+	long naps, locks, pages, faults;
 	volatile long locking; /* how many locks it has begun to take */
 	volatile int tid;
 } all[workers];
@@ -27,6 +30,28 @@ static void rest(void) {
 	clock_nanosleep(CLOCK_MONOTONIC, 0, &t, 0);
 }
 
+static long faulted(void) {
+	struct rusage u;
+	getrusage(RUSAGE_THREAD, &u);
+	return u.ru_minflt;
+}
+
+/* touch writes to fresh pages, says how many page faults that took, and writes a byte for each of them. */
+static void touch(struct worker *w) {
+	long before = faulted();
+	char *p = mmap(0, w->pages << 12, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	madvise(p, w->pages << 12, MADV_NOHUGEPAGE);
+	for (long i = 0; i < w->pages; i++)
+		p[i << 12] = 1;
+	w->faults = faulted() - before;
+	int null = open("/dev/null", O_WRONLY);
+	if (write(null, p, w->pages) != w->pages)
+		abort();
+	close(null);
+	munmap(p, w->pages << 12);
+	w->pages = 0;
+}
+
 static void *wait_and_nap(void *p) {
 	struct worker *w = p;
 	w->tid = syscall(SYS_gettid);
@@ -35,6 +60,8 @@ static void *wait_and_nap(void *p) {
 		sem_wait(&w->go);
 		for (long i = 0; i < w->naps; i++)
 			rest();
+		if (w->pages)
+			touch(w);
 		for (long i = 0; i < w->locks; i++) {
 			w->locking++;
 			pthread_mutex_lock(&mutex);
@@ -101,6 +128,19 @@ __attribute__((noinline, noclone)) int c1(int number, long naps) {
 	return number; /* not by a jump to printf, which would end the function */
 }
 
+static void touches(struct worker *w, long pages) {
+	w->naps = w->locks = w->faults = 0, w->pages = pages;
+	sem_post(&w->go);
+	sem_wait(&w->done);
+}
+
+/* c2 has a worker touch pages, and says how many page faults that took. */
+__attribute__((noinline, noclone)) int c2(int number, long pages) {
+	touches(&all[number], pages);
+	printf("done %ld\n", all[number].faults);
+	return number; /* as in c1 */
+}
+
 int main(void) {
 	char line[200];
 	setvbuf(stdout, 0, _IOLBF, 0);
@@ -115,6 +155,10 @@ int main(void) {
 		long naps;
 		if (sscanf(line, "c1 %d %ld", &number, &naps) == 2)
 			c1(number, naps);
+		else if (sscanf(line, "c2 %d %ld", &number, &naps) == 2)
+			c2(number, naps);
+		else if (sscanf(line, "touch %d %ld", &number, &naps) == 2)
+			touches(&all[number], naps), printf("done\n");
 		else if (sscanf(line, "nap %d %ld", &number, &naps) == 2)
 			nap(&all[number], naps), printf("done\n");
 		else if (sscanf(line, "lock %d %ld", &number, &naps) == 2)
