@@ -215,8 +215,9 @@ func TestMetricsOfLocks(t *testing.T) {
 	a.between("WAIT_COUNT", v[2], v[0]+40, 1e6) // also the holder's naps
 }
 
-// TestLocks checks which thread holds a lock that another waits for.
-func TestLocks(t *testing.T) {
+// TestLocksAndThreads checks which thread holds a lock that another waits for, and meanwhile the number of threads
+// and how long they waited for a processor.
+func TestLocksAndThreads(t *testing.T) {
 	a := startActivity(t)
 	a.p.Tell("locks 1")
 	var locks []client.Lock
@@ -238,11 +239,31 @@ func TestLocks(t *testing.T) {
 	if len(sums) != 1 || sums[0].Address != locks[0].Address || !slices.Equal(sums[0].Holders, []int{a.p.PID}) || sums[0].Seconds < 0.1 {
 		t.Errorf("%+v, want 0.1 s of the lock %+v", sums, locks)
 	}
+	a.measure("THREAD_COUNT", "linux:QUEUED_TIME")
+	threads, before := queued(t, a.p.PID)
+	v := a.values(t, "activity", "probe-1", 2)
+	_, after := queued(t, a.p.PID)
+	a.between("THREAD_COUNT", v[0], float64(threads), float64(threads))
+	a.between("QUEUED_TIME", v[1], before, after)
 	a.p.Tell("x")
 	a.p.Line()
 	if text := a.must(t, "", "locks", "activity", "--json"); strings.TrimSpace(text) != "[]" {
 		t.Errorf("after the lock was released: %s", text)
 	}
+}
+
+// queued returns the number of threads that the kernel lists for a process, and the sum of the times for which
+// they waited for a processor, in milliseconds.
+func queued(t *testing.T, pid int) (threads int, ms float64) {
+	t.Helper()
+	for _, line := range strings.Split(strings.TrimSpace(tells(t, "sh", "-c", fmt.Sprintf("cat /proc/%d/task/*/schedstat", pid))), "\n") {
+		var ran, delay, slices float64
+		if _, err := fmt.Sscan(line, &ran, &delay, &slices); err != nil {
+			t.Fatal(err)
+		}
+		threads, ms = threads+1, ms+delay/1e6
+	}
+	return threads, ms
 }
 
 // startStrace traces some system calls of a process with all its threads. The returned function ends the
