@@ -164,6 +164,20 @@ func (b *backend) Attach(ctx context.Context, name string, pids []int) (gateway.
 	return a.Status(), nil
 }
 
+func (b *backend) Create(name string, owner int) (gateway.App, error) {
+	a, err := b.registry.Create(name, owner)
+	if err != nil {
+		return gateway.App{}, err
+	}
+	return a.Status(), nil
+}
+
+func (b *backend) Weave(ctx context.Context, name string, s probes.Sources) error {
+	return b.registry.Weave(ctx, name, s)
+}
+
+func (b *backend) WovenFor(path string, pid int) string { return b.registry.WovenFor(path, pid) }
+
 func (b *backend) Forked(pid int) []int { return proc.Forked(pid) }
 
 func (b *backend) Follow(ctx context.Context, name string) error {

@@ -48,6 +48,11 @@ func (h *appHandlers) createApp(x *exchange) error {
 		return err
 	}
 	var app App
+	if req.Launch == nil && len(req.Attach) == 0 {
+		if app, err = h.backend.Create(req.Name, x.caller.UID); err != nil {
+			return err
+		}
+	}
 	if req.Launch != nil {
 		if app, err = h.launch(x, req); err != nil {
 			return err
@@ -84,6 +89,9 @@ func (h *appHandlers) readAppRequest(x *exchange) (*AppRequest, error) {
 		}
 		req.Name = named
 	}
+	if req.Name == "" {
+		req.Name = h.wovenFor(x.caller, req)
+	}
 	if req.Name == "" && req.Launch != nil {
 		req.Name = filepath.Base(req.Launch.Path)
 	}
@@ -92,6 +100,33 @@ func (h *appHandlers) readAppRequest(x *exchange) (*AppRequest, error) {
 			"%q cannot be the name of an application: use up to 64 letters, digits, '.', '_' and '-'; give one with --app", req.Name))
 	}
 	return req, nil
+}
+
+// wovenFor returns the application whose woven sources the program of a request was built from, if the
+// program belongs to its owner. "" means that there is none.
+func (h *appHandlers) wovenFor(c *Caller, req *AppRequest) string {
+	path, pid := "", 0
+	switch {
+	case req.Launch != nil && c.All:
+		path = req.Launch.Path
+	case req.Launch == nil && len(req.Attach) > 0:
+		pid = req.Attach[0]
+		if uid, err := h.ownerOf(pid); err != nil || !c.MayTouch(uid) {
+			return "" // attach says why
+		}
+	default:
+		return ""
+	}
+	name := h.backend.WovenFor(path, pid)
+	for _, app := range h.apps() {
+		if app.Name != name || !h.mayTouch(c, &app) {
+			continue
+		}
+		if uid, err := h.ownerOf(pid); pid == 0 || err == nil && uid == app.Owner {
+			return name
+		}
+	}
+	return ""
 }
 
 func decodeAppRequest(body []byte) (*AppRequest, error) {
@@ -104,8 +139,8 @@ func decodeAppRequest(body []byte) (*AppRequest, error) {
 	if _, err := decoder.Token(); err != io.EOF {
 		return nil, errors.New("something follows the JSON object")
 	}
-	if req.Launch == nil && len(req.Attach) == 0 {
-		return nil, errors.New("it names neither a program to launch nor processes to attach to")
+	if req.Launch == nil && len(req.Attach) == 0 && (req.Name == "" || req.Follow) {
+		return nil, errors.New("it names neither a program to launch nor processes to attach to, nor an application to make without processes")
 	}
 	if req.Alone && req.Follow {
 		return nil, errors.New("\"alone\" and \"follow\" contradict each other")

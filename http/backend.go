@@ -31,6 +31,13 @@ type Backend interface {
 	// Attach adds running processes to an application. Without a name, the application has
 	// the name of the first program.
 	Attach(ctx context.Context, app string, pids []int) (App, error)
+	// Create makes an application without processes, which belongs to a user.
+	Create(app string, owner int) (App, error)
+	// Weave makes later requests on regions of sources write the regions into these.
+	Weave(ctx context.Context, app string, s probes.Sources) error
+	// WovenFor returns the application whose woven sources a program was built from, "" if there is none: a
+	// file, or what a process executes if pid is not 0.
+	WovenFor(path string, pid int) string
 	// Forked lists the processes that a process, or one of its children, has forked and
 	// that still execute the same program.
 	Forked(pid int) []int

@@ -31,6 +31,8 @@ import (
 
 // scripted is a Backend that gives the answers in its fields.
 type scripted struct {
+	woven    probes.Sources
+	wovenFor string
 	apps     []App
 	probes   []Probe
 	do       func(app string, doc mir.Document) (mir.Document, error)
@@ -80,6 +82,19 @@ func (s *scripted) Attach(_ context.Context, name string, pids []int) (App, erro
 	s.attached = append(s.attached, pids...)
 	return App{Name: name, Processes: []Process{{Token: "p_1", PID: pids[0]}}}, nil
 }
+
+func (s *scripted) Create(name string, owner int) (App, error) {
+	app := App{Name: name, State: "empty", Owner: owner}
+	s.apps = append(s.apps, app)
+	return app, nil
+}
+
+func (s *scripted) Weave(_ context.Context, _ string, sources probes.Sources) error {
+	s.woven = sources
+	return nil
+}
+
+func (s *scripted) WovenFor(string, int) string { return s.wovenFor }
 
 func (s *scripted) Forked(pid int) []int { return s.forked[pid] }
 

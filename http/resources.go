@@ -15,6 +15,7 @@ import (
 	"mirador/mir"
 	"mirador/mir/allowed"
 	"mirador/mir/translate"
+	"mirador/probes"
 	"mirador/sir"
 	"mirador/sir/fetch"
 	"mirador/sir/source"
@@ -32,6 +33,7 @@ type resources struct {
 	folder  *fetch.Folder     // the files from servers; nil if there are none
 	uris    map[string]string // the URIs of these files by their paths
 	sources []source.Resource
+	outs    []wovenFile // one for each source
 	// refused has the errors of all resources, so that a tool corrects them at once.
 	refused translate.Errors
 }
@@ -73,7 +75,11 @@ func (h *documentHandlers) answerStructure(x *exchange, app string, req *mir.SIR
 		fmt.Fprintln(tags, tag)
 		rs.add(whole, part)
 	}
+	rs.checkOuts(req.Resources)
 	if err := rs.readSources(ctx, whole, tags, req.Resources); err != nil {
+		return err
+	}
+	if err := rs.weave(probes.WithCaller(ctx, x.caller.Name, x.caller.rights()), whole, req.Resources); err != nil {
 		return err
 	}
 	if len(rs.refused) > 0 {
@@ -114,9 +120,9 @@ func (rs *resources) add(whole, part *sir.Structure) {
 // filesOf returns the files that a resource names: file:///PATH and a URL of a server one, process:ID
 // all that a process of the application has loaded.
 func (rs *resources) filesOf(ctx context.Context, r mir.Resource) ([]string, error) {
-	if r.Out != "" {
+	if r.Out != "" && !rs.isSource(r) {
 		return nil, translate.Errorf(translate.CannotBeDone, r.Pos,
-			"cannot write %s: this gateway instruments running processes and writes no programs back; leave out the attribute out", r.Out)
+			"cannot write %s: requests are written into source files, and programs are measured as they run; leave out the attribute out", r.Out)
 	}
 	u, err := url.Parse(r.In)
 	if err != nil {

@@ -1,6 +1,10 @@
 package gateway
 
-import "mirador/mir"
+import (
+	"slices"
+
+	"mirador/mir"
+)
 
 // Role is what a caller may do. Each role includes the ones before it.
 type Role uint8
@@ -37,10 +41,14 @@ func ParseRole(name string) (Role, bool) {
 }
 
 // roleOf returns the role that a MIR request requires: Read to ask for values, Control to
-// change a probe.
+// change a probe or to write files.
 func roleOf(doc mir.Document) Role {
 	switch d := doc.(type) {
-	case *mir.SIRRequest, *mir.SnapshotRequest:
+	case *mir.SIRRequest:
+		if !slices.ContainsFunc(d.Resources, func(r mir.Resource) bool { return r.Out != "" }) {
+			return Read
+		}
+	case *mir.SnapshotRequest:
 		return Read
 	case *mir.ControlRequest:
 		if d.Action == mir.Value && len(d.Metrics) == 0 && d.Measuring == nil && len(d.Entities) == 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -20,7 +21,7 @@ import (
 // isSource reports whether a resource names a source file.
 func (rs *resources) isSource(r mir.Resource) bool {
 	u, err := url.Parse(r.In)
-	return err == nil && rs.h.sources != nil && r.Out == "" && u.Scheme != "process" && source.Language(u.Path) != ""
+	return err == nil && rs.h.sources != nil && u.Scheme != "process" && source.Language(u.Path) != ""
 }
 
 // addSource reads a source file: one that the configuration names, or else one that the caller may read.
@@ -42,13 +43,14 @@ func (rs *resources) addSource(ctx context.Context, r mir.Resource) error {
 	} else {
 		path = files[0]
 	}
-	text, err := readSource(user, path)
+	text, mode, err := readSource(user, path)
 	if errors.Is(err, os.ErrNotExist) {
 		return translate.Errorf(translate.NotFound, r.Pos, "cannot open the resource %s: there is no such file", shown(r))
 	} else if err != nil {
 		return translate.Errorf(translate.Forbidden, r.Pos, "cannot open the resource %s: %v", shown(r), err)
 	}
-	rs.sources = append(rs.sources, source.Resource{In: shown(r), Path: positionOf(u, path), Text: text})
+	rs.sources = append(rs.sources, source.Resource{In: shown(r), Out: r.Out, Path: positionOf(u, path), Text: text})
+	rs.outs = append(rs.outs, wovenFile{path, mode})
 	return nil
 }
 
@@ -60,22 +62,27 @@ func positionOf(u *url.URL, path string) string {
 	return u.Redacted()
 }
 
-func readSource(user deliver.User, path string) ([]byte, error) {
+func readSource(user deliver.User, path string) ([]byte, fs.FileMode, error) {
 	f, err := deliver.Open(user, path)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, source.MostBytes+1)) // one more is refused
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, source.MostBytes+1)) // one more is refused
+	return text, info.Mode(), err
 }
 
 // readSources adds the program that the sources of a request are compiled to. It has the name of the
-// application's program, so that the ids are those of the running one.
+// application's program, so that the ids are those of the running one, or else of the application.
 func (rs *resources) readSources(ctx context.Context, whole *sir.Structure, tags hash.Hash, all []mir.Resource) error {
 	if len(rs.sources) == 0 || len(rs.refused) > 0 {
 		return nil
 	}
-	name := source.ProgramOf(rs.sources[0].Path)
+	name := rs.app
 	if len(rs.loaded) > 0 {
 		name = filepath.Base(rs.loaded[0])
 	}

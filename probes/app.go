@@ -31,6 +31,7 @@ type App struct {
 	defaults *mir.Measuring // of later requests (MIR 4)
 	forks    forks
 	pauses   pauses
+	weaving  weaving
 
 	// mu guards what readers use. It is never held during a request to the monitor.
 	mu       sync.RWMutex
@@ -41,7 +42,7 @@ type App struct {
 
 func newApp(name string, r *Registry) *App {
 	a := &App{name: name, registry: r}
-	a.forks.app, a.pauses.app, a.clock.app = a, a, a
+	a.forks.app, a.pauses.app, a.clock.app, a.weaving.app = a, a, a, a
 	return a
 }
 
@@ -60,17 +61,20 @@ func (a *App) Probes() []*Probe {
 
 // The states of an application.
 const (
+	Empty      = "empty" // no process has joined yet
 	Running    = "running"
 	Paused     = "paused"     // a process waits to be continued for the first time
 	Terminated = "terminated" // all its processes have terminated
 	Released   = "released"
 )
 
-// State returns Running, Paused, Terminated or Released.
+// State returns Empty, Running, Paused, Terminated or Released.
 func (a *App) State() string {
 	switch {
 	case a.isReleased():
 		return Released
+	case len(a.processes.list()) == 0:
+		return Empty
 	case len(a.processes.paused()) > 0:
 		return Paused
 	case len(a.processes.living()) > 0:
@@ -90,7 +94,10 @@ type AppStatus = api.App
 
 // Status returns the state of the application.
 func (a *App) Status() AppStatus {
-	s := AppStatus{Name: a.name, State: a.State(), Processes: a.processes.list()}
+	s := AppStatus{Name: a.name, State: a.State(), Processes: append([]Process{}, a.processes.list()...)} // an empty list, unlike nil, is [] in JSON
+	a.mu.RLock()
+	s.Owner = a.weaving.owner
+	a.mu.RUnlock()
 	for i, p := range s.Processes {
 		switch {
 		case i == 0:
@@ -150,6 +157,7 @@ func (a *App) close() error {
 	a.released = true
 	a.mu.Unlock()
 	a.pauses.lease.stop()
+	a.weaving.drop()
 	a.registry.forget(a)
 	err := a.registry.erase(appPrefix + a.name)
 	if tool := a.tool.connected(); tool != nil {

@@ -162,7 +162,8 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 		next.Lease = r.Lease
 		p.hold(r.Lease)
 	}
-	plan, err := p.app.plan(ctx, &next)
+	state, old := p.now()
+	plan, err := p.app.weaving.planAgain(ctx, p, &next)
 	if err != nil {
 		return err
 	}
@@ -174,9 +175,8 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 		p.user = userOf(ctx)
 		p.mu.Unlock()
 	}
-	state, old := p.now()
 	switch {
-	case state == Defined:
+	case state == Defined, state == Woven:
 		p.swap(state, nil, unplaced(next))
 		return nil
 	case len(r.Metrics) == 0 && len(r.Entities) == 0 && plan.Recorded == old.plan.Recorded:

@@ -14,6 +14,7 @@ import (
 // without the region. Other errors are logged, because the processes have joined anyway. The
 // caller holds op.
 func (a *App) follow(ctx context.Context, joined ...omis.Token) {
+	defer a.weaving.appear(ctx, joined) // they have all that they measure then
 	for _, p := range a.Probes() {
 		_, w := p.now()
 		if w == nil || !w.plan.Open() {
@@ -32,11 +33,10 @@ func (a *App) follow(ctx context.Context, joined ...omis.Token) {
 
 // extend installs the probe in more processes, with the same counter and timer.
 func (p *Probe) extend(ctx context.Context, w *installed, joined []omis.Token) error {
-	t, err := p.app.targets(ctx, translate.InCode(&p.request), "")
+	t, err := p.app.weaving.targetsFor(ctx, p, joined)
 	if err != nil {
 		return err
 	}
-	t.Processes = slices.DeleteFunc(t.Processes, func(q translate.Process) bool { return !slices.Contains(joined, q.Token) })
 	more, err := translate.Instrument(&p.request, t)
 	if err != nil {
 		return err

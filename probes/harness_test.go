@@ -146,6 +146,8 @@ func (p programs) Modules(context.Context, int, string) ([]translate.Module, err
 	return p.h.modules(), nil
 }
 
+func (programs) Weaving(string, int) string { return "" }
+
 func (programs) Goroutines(context.Context, int, int) ([]node.GoroutineInfo, error) { return nil, nil }
 
 func (p programs) Start(int) (node.Start, error) {

@@ -44,9 +44,13 @@ func (a *App) create(ctx context.Context, r *mir.InstrRequest, o Options, reques
 	full := *r
 	full.Key = ""
 	full.Measuring = suited(a.defaults, r)
-	plan, err := a.plan(ctx, &full)
+	woven := a.weaving.has(&full)
+	plan, err := a.weaving.planFor(ctx, &full, woven)
 	if err != nil {
 		return nil, err
+	}
+	if o.Explain && woven {
+		return nil, failf(CannotBeDone, "a region that is woven into a source has no place in a program yet: explain the request on the program that is built from it")
 	}
 	if o.Explain {
 		return a.explain(plan, r.Activated)
@@ -54,7 +58,7 @@ func (a *App) create(ctx context.Context, r *mir.InstrRequest, o Options, reques
 	if err := a.registry.checkDestination(ctx, full.Measuring); err != nil {
 		return nil, err
 	}
-	p := &Probe{app: a, request: unplaced(full), user: userOf(ctx), owner: callerOf(ctx).name, keyed: request, state: Defined, armed: r.Activated}
+	p := &Probe{app: a, request: unplaced(full), user: userOf(ctx), owner: callerOf(ctx).name, keyed: request, woven: woven, state: Defined, armed: r.Activated}
 	if err := a.registry.enter(p); err != nil {
 		a.registry.drop(p)
 		return nil, err
@@ -207,12 +211,17 @@ func (a *App) flush(ctx context.Context, newest *Probe, plan *translate.Plan) (e
 		earlier = append(earlier, failf(AsErrors(err)[0].Kind, "%s, asked for earlier: %v", p.id, err))
 	}
 	var settled []*Probe
-	before := slices.DeleteFunc(slices.Clone(a.waiting), func(p *Probe) bool { return p == newest })
+	before := slices.DeleteFunc(slices.Clone(a.waiting), func(p *Probe) bool { return p == newest || p.woven })
+	var toWeave []*Probe
 	plans, refused := a.replan(ctx, before)
 	if newest != nil {
 		plans[newest] = plan
 	}
 	for _, p := range slices.Clone(a.waiting) {
+		if p.woven {
+			toWeave = append(toWeave, p)
+			continue
+		}
 		if err := a.settle(ctx, p, plans[p], refused[p]); err != nil {
 			wrong(p, err)
 			continue
@@ -221,6 +230,12 @@ func (a *App) flush(ctx context.Context, newest *Probe, plan *translate.Plan) (e
 	}
 	for p, err := range a.start(ctx, settled) {
 		wrong(p, err)
+	}
+	if err := a.weaving.write(ctx, toWeave); err != nil {
+		for _, p := range toWeave {
+			p.fail(err)
+			wrong(p, err)
+		}
 	}
 	a.waiting = nil
 	if len(own) > 0 {

@@ -17,6 +17,7 @@ import (
 // The states of a probe.
 const (
 	Defined  = api.Defined
+	Woven    = api.Woven
 	Inactive = api.Inactive
 	Active   = api.Active
 	Failed   = api.Failed
@@ -32,6 +33,7 @@ type Probe struct {
 	number int
 	owner  string // who requested it
 	keyed  *keyed // its request, if that has a key
+	woven  bool   // its regions are woven into sources
 	app    *App
 
 	// mu guards the fields that a change replaces. It is not held during a request to the

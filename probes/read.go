@@ -81,6 +81,8 @@ func (p *Probe) stored(ctx context.Context) (w *installed, vs []translate.Value,
 	switch state {
 	case Defined:
 		return nil, nil, false, failf(Conflict, "%s is not installed yet: it waits for a request with flush=\"true\"", p.id)
+	case Woven:
+		return nil, nil, false, failf(Conflict, "%s is woven into the source, and no process of application %s is built from it yet", p.id, p.app.name)
 	case Failed:
 		return nil, nil, false, p.broken()
 	case Removed:

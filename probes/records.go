@@ -25,6 +25,8 @@ type appRecord struct {
 	Processes []Process `json:"processes"`
 	Defaults  string    `json:"defaults,omitempty"` // an instrreq with nothing else
 	Follow    bool      `json:"follow,omitempty"`   // add forked processes
+	Weaving   string    `json:"weaving,omitempty"`  // the id in programs that are built from its woven sources
+	Owner     int       `json:"owner,omitempty"`    // of an application that was made without processes
 }
 
 // probeRecord is the journal's record of a probe.
@@ -39,6 +41,7 @@ type probeRecord struct {
 	// that a key is known as soon as its probe is.
 	Keyed   *keyed `json:"keyed,omitempty"`
 	Armed   bool   `json:"armed,omitempty"`
+	Woven   bool   `json:"woven,omitempty"`
 	Failure string `json:"failure,omitempty"`
 	// Made counts how often the probe was installed. The cells of an earlier definition have
 	// other keys.

@@ -34,6 +34,8 @@ type Registry struct {
 	apps   map[string]*App
 	probes map[string]*Probe
 	issued int // number of the newest probe; no number is used twice
+
+	woven wovenBytes
 }
 
 // New returns an empty registry.

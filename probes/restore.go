@@ -107,6 +107,7 @@ func (r *Registry) restoreApp(ctx context.Context, name string, left []probeReco
 		}
 		a.defaults = request.Measuring
 	}
+	a.weaving.id, a.weaving.owner = rec.Weaving, rec.Owner
 	why := a.readmit(ctx, rec.Processes)
 	for _, p := range left {
 		a.restoreProbe(ctx, p, why)
@@ -166,7 +167,7 @@ func (a *App) restoreProbe(ctx context.Context, rec probeRecord, lost error) {
 	request, err := readInstr(rec.Request)
 	p := &Probe{
 		id: probeID(rec.Number), number: rec.Number, app: a, request: request, user: rec.User, owner: rec.Owner, keyed: rec.Keyed,
-		state: Defined, armed: rec.Armed, made: max(rec.Made-1, 0),
+		state: Defined, armed: rec.Armed, made: max(rec.Made-1, 0), woven: rec.Woven,
 	}
 	if p.keyed != nil && p.keyed.Probe == "" {
 		p.keyed.Probe = p.id
@@ -187,6 +188,10 @@ func (a *App) restoreProbe(ctx context.Context, rec probeRecord, lost error) {
 	case rec.State == Failed:
 		p.fail(failf(Conflict, "%s", rec.Failure))
 		return
+	case rec.Woven && (rec.State == Woven || lost != nil):
+		p.armed = rec.Armed || rec.State == Active
+		p.change(Woven)
+		return
 	case lost != nil:
 		err = lost
 	case rec.State == Defined:
@@ -195,7 +200,7 @@ func (a *App) restoreProbe(ctx context.Context, rec probeRecord, lost error) {
 		return
 	default:
 		p.armed = rec.State == Active
-		plan, refused := a.plan(ctx, &p.request)
+		plan, refused := a.weaving.planRestored(ctx, p)
 		if err = a.settle(ctx, p, plan, refused); err == nil {
 			since := p.recallSamples()
 			if p.armed {

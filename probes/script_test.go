@@ -142,6 +142,8 @@ func (app *application) Resolver(_ context.Context, pid int) (func(uint64, bool)
 func (app *application) Start(int) (node.Start, error) { return node.Start{}, nil }
 
 // Goroutines returns the goroutines of a process, with at most depth frames.
+func (*application) Weaving(string, int) string { return "" }
+
 func (app *application) Goroutines(_ context.Context, pid, depth int) (list []node.GoroutineInfo, _ error) {
 	for _, g := range app.byPID(pid).goroutines {
 		g.Frames = g.Frames[:min(depth, len(g.Frames))]

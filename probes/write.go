@@ -34,7 +34,7 @@ func (a *App) writeSelf() error {
 	if a.registry.config.Journal == nil {
 		return nil
 	}
-	r := appRecord{Follow: a.forks.followed, Processes: a.processes.list()}
+	r := appRecord{Follow: a.forks.followed, Processes: a.processes.list(), Weaving: a.weaving.id, Owner: a.weaving.owner}
 	if a.defaults != nil {
 		text, err := mir.Marshal(&mir.InstrRequest{Measuring: a.defaults})
 		if err != nil {
@@ -50,7 +50,7 @@ func (p *Probe) writeDown() error {
 	p.mu.Lock()
 	changed := p.changed
 	p.changed = false
-	r := probeRecord{App: p.app.name, Number: p.number, User: p.user, Owner: p.owner, Keyed: p.keyed, State: p.state, Armed: p.armed, Made: p.made}
+	r := probeRecord{App: p.app.name, Number: p.number, User: p.user, Owner: p.owner, Keyed: p.keyed, State: p.state, Armed: p.armed, Made: p.made, Woven: p.woven}
 	request := p.request
 	if p.failure != nil {
 		r.Failure = p.failure.Error()

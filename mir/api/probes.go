@@ -17,6 +17,7 @@ type State string
 
 const (
 	Defined  State = "defined" // waiting for a request that flushes
+	Woven    State = "woven"   // its region is written into a source; no process has the code
 	Inactive State = "inactive"
 	Active   State = "active"
 	Failed   State = "failed" // could not be installed when it was flushed

@@ -296,6 +296,24 @@ func tag(s *sir.Structure) string {
 	return hex.EncodeToString(hash.Sum(nil)[:16])
 }
 
+// Weaving returns the id of the weaving of a program's sources: of a file, or of what a process executes if pid is
+// not 0.
+func (r *Runtime) Weaving(path string, pid int) string {
+	open := binary.Opener(binary.FromDisk)
+	if pid != 0 {
+		var err error
+		if path, err = os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe"); err != nil {
+			return ""
+		}
+		open = mappedBy(pid)
+	}
+	image, err := r.cache.Open(path, open)
+	if err != nil {
+		return ""
+	}
+	return image.Functions().Weaving
+}
+
 // Name returns the name of an application of this process, or "" if it is unknown.
 func (*Runtime) Name(pid int) string {
 	if name := proc.TypedName(pid); name != "" {
