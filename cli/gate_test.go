@@ -75,7 +75,7 @@ func (g *gated) run(t *testing.T, requests string, args ...string) (stdout, stde
 const countPrice = `<instrreq><codeRegion from="work:price"/><metric name="COUNT" %s/></instrreq>`
 
 // TestGateExact checks that one more call in a hundred thousand is found, that a gate passes without it,
-// and that the constructors' calls count.
+// that the constructors' calls count, and that failures are explained.
 func TestGateExact(t *testing.T) {
 	g := newGated(t, "-DEXTRA=1")
 	g.share(t)
@@ -87,8 +87,8 @@ func TestGateExact(t *testing.T) {
 		want   string
 	}{
 		{`g:exact="100000"`, []string{"--head=base/work 100000"}, exitOK, "PASSED"},
-		{`g:exact="100000"`, []string{head}, exitGateFailed, "100001 is more than 100000"},
-		{`g:exact="true"`, []string{head, base}, exitGateFailed, "100001 is more than 100000"},
+		{`g:exact="100000"`, []string{head}, exitGateFailed, "100001 is more than 100000. Of these: main/loop2/call.price 100000; early/call.price 1\n"},
+		{`g:exact="true"`, []string{head, base}, exitGateFailed, "100001 is more than 100000. Of these: main/loop2/call.price 100000 (base: 99999)\n"},
 		{`g:exact="true"`, []string{"--head=base/work 10", "--base=head/work 9"}, exitOK, "PASSED"},
 		{`g:max-change="10%"`, []string{head, base}, exitOK, "PASSED"},
 		{`g:min="200000"`, []string{head}, exitGateFailed, "is less than 200000"},
@@ -97,6 +97,10 @@ func TestGateExact(t *testing.T) {
 		if status != test.status || !strings.Contains(out, test.want) {
 			t.Errorf("%s %q: status %d, want %d\n%s%s", test.limit, test.args, status, test.status, out, errs)
 		}
+	}
+	const slow = `<instrreq><codeRegion from="work:early"/><metric name="WC_TIME" g:max="1 ns" g:of="mean"/></instrreq>`
+	if out, errs, _ := g.run(t, slow, "--head=base/work 10", "--runs=7"); !strings.Contains(out, ". In each call of head: price, which it calls 1 times, takes ") {
+		t.Errorf("a long time is not explained\n%s%s", out, errs)
 	}
 }
 

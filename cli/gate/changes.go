@@ -81,6 +81,27 @@ func (g *Gate) explain(ctx context.Context, r *report.Result) {
 	}
 }
 
+// explainNumber adds to the reason of a failed exact or absolute limit what the number consists of.
+func (g *Gate) explainNumber(ctx context.Context, r *report.Result, l request.Limit) {
+	var reasons []string
+	var err error
+	what := "Of these: "
+	switch {
+	case l.Kind == request.Absolute && l.Region != "" && l.Max != nil:
+		what = "In each call of head: "
+		reasons, err = g.Runner.Spent(ctx, g.Head, l.Region)
+	case l.Compared() && g.Stable == nil:
+		reasons, err = g.Runner.Parts(ctx, &g.Base, g.Head, l)
+	default:
+		reasons, err = g.Runner.Parts(ctx, nil, g.Head, l)
+	}
+	if err != nil {
+		g.Runner.Remark("The failure of %s could not be explained: %v", r.Name, err)
+	} else if len(reasons) > 0 {
+		r.Reason += ". " + what + strings.Join(reasons, "; ")
+	}
+}
+
 // remarkBias adds a remark if the probe adds more than a twentieth to the calls.
 func (g *Gate) remarkBias(r *report.Result) {
 	const small = 0.05

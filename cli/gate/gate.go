@@ -81,7 +81,11 @@ func (g *Gate) judgeValues(ctx context.Context, rep *report.Report, limits []req
 		if l.Compared() {
 			other, base = base[0], base[1:]
 		}
-		rep.Results = append(rep.Results, judge(l, head[i], other))
+		result := judge(l, head[i], other)
+		if result.Outcome == verdict.Failed {
+			g.explainNumber(ctx, &result, l)
+		}
+		rep.Results = append(rep.Results, result)
 	}
 	return nil
 }

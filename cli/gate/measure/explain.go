@@ -1,10 +1,11 @@
 package measure
 
 import (
+	"cmp"
 	"context"
-	"debug/elf"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -43,6 +44,27 @@ func (r *Runner) Explain(ctx context.Context, base, head Side, region string) (r
 		return nil, err
 	}
 	return compare(from, to), nil
+}
+
+// Spent returns sentences about what head does in each call of a unit, the most expensive first.
+func (r *Runner) Spent(ctx context.Context, head Side, region string) (reasons []string, err error) {
+	p, err := r.profile(ctx, head, region)
+	if err != nil {
+		return nil, err
+	}
+	names := slices.SortedFunc(maps.Keys(p.times), func(a, b string) int { return cmp.Compare(p.times[b], p.times[a]) })
+	for _, name := range names {
+		if name != "" && p.times[name] > worthSaying*p.times[""] && len(reasons) < mostReasons {
+			reasons = append(reasons, fmt.Sprintf("%s, which it calls %.3g times, takes %.4g us of %.4g us", name, p.calls[name], p.times[name]*1e3, p.times[""]*1e3))
+		}
+	}
+	if p.system > 0.01 {
+		reasons = append(reasons, fmt.Sprintf("the process makes %.3g system calls", p.system))
+	}
+	if p.waited > worthSaying*p.times[""] {
+		reasons = append(reasons, fmt.Sprintf("the process waits %.4g us", p.waited*1e3))
+	}
+	return reasons, nil
 }
 
 // compare writes what differs.
@@ -114,11 +136,13 @@ func (r *Runner) profile(ctx context.Context, s Side, region string) (p *profile
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-t.ended:
-		return nil, t.failed("ended while its failure was explained %s", t.failure())
+		if f := t.failure(); f != "" {
+			return nil, t.failed("ended while its failure was explained: %s", f)
+		}
 	case <-time.After(explained):
-	}
-	if err := (&player{subject: t}).stop(ctx); err != nil {
-		return nil, err
+		if err := (&player{subject: t}).stop(ctx); err != nil {
+			return nil, err
+		}
 	}
 	all, err := r.executed(ctx, gauges)
 	if err != nil {
@@ -150,8 +174,11 @@ func (r *Runner) perCall(ctx context.Context, all []Hot, process []gauge, unit s
 		_, name, _ := strings.Cut(h.Region, ":")
 		if h.Region == unit {
 			name = ""
+		} else if callee := calledAt(h.Region); callee != "" {
+			name = callee
 		}
-		p.calls[name], p.times[name] = h.Count/n, h.Total/n
+		p.calls[name] += h.Count / n
+		p.times[name] += h.Total / n
 	}
 	for _, g := range process {
 		v, err := r.read(ctx, g)
@@ -168,29 +195,40 @@ func (r *Runner) perCall(ctx context.Context, all []Hot, process []gauge, unit s
 	return p, nil
 }
 
-// callees returns the ids of the functions that a unit calls directly, in the same file.
+// callees returns the ids of what a unit calls: of its call sites, or if these are not known of the
+// functions in the same file that it calls, which others may call too.
 func (r *Runner) callees(ctx context.Context, t *subject, region string) (names []string, err error) {
-	s, err := r.Client.Structure(ctx, t.app)
+	unit := r.unit(region, t)
+	s, err := r.Client.FindUnits(ctx, t.app, unit+"/", mostRegions)
 	if err != nil {
 		return nil, err
 	}
-	f, err := elf.Open(t.path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	for _, p := range s.Programs {
-		for _, u := range p.Regions {
-			if u.ID != r.unit(region, t) {
-				continue
-			}
-			d := dump{file: f, program: p, seen: map[uint64]bool{}}
-			for _, other := range d.one(u) {
-				if !slices.Contains(names, other.ID) && len(names) < mostCallees {
-					names = append(names, other.ID)
-				}
+	for i := range s.Programs {
+		for u := range s.Programs[i].All() {
+			if callee := calledAt(u.ID); callee != "" && callee != "*" && len(names) < mostCallees {
+				names = append(names, u.ID)
 			}
 		}
 	}
+	if len(names) > 0 {
+		return names, nil
+	}
+	d, u, err := r.dump(ctx, t, unit)
+	if err != nil {
+		return nil, err
+	}
+	defer d.file.Close()
+	for _, other := range d.one(u) {
+		if !slices.Contains(names, other.ID) && len(names) < mostCallees {
+			names = append(names, other.ID)
+		}
+	}
 	return names, nil
+}
+
+// calledAt returns the symbol that a call site calls, "" if the id is that of another region.
+func calledAt(id string) string {
+	_, called, _ := strings.Cut(id[strings.LastIndexByte(id, '/')+1:], "call.")
+	callee, _, _ := strings.Cut(called, "~")
+	return callee
 }

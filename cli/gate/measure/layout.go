@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"fmt"
 	"math"
+	"sort"
 	"strings"
 
 	"golang.org/x/arch/x86/x86asm"
@@ -60,25 +61,30 @@ func sameCalls(from, to *profile) bool {
 
 // code returns the instructions of a unit without addresses, and its address in the file.
 func (r *Runner) code(ctx context.Context, t *subject, region string) (text string, entry uint64, err error) {
+	d, u, err := r.dump(ctx, t, r.unit(region, t))
+	if err != nil {
+		return "", 0, err
+	}
+	defer d.file.Close()
+	d.add(u)
+	return d.text.String(), u.Entry, nil
+}
+
+// dump returns the program of a unit, with its file open, and the unit.
+func (r *Runner) dump(ctx context.Context, t *subject, unit string) (*dump, sir.Region, error) {
 	s, err := r.Client.Structure(ctx, t.app)
 	if err != nil {
-		return "", 0, err
+		return nil, sir.Region{}, err
 	}
-	f, err := elf.Open(t.path)
-	if err != nil {
-		return "", 0, err
-	}
-	defer f.Close()
 	for _, p := range s.Programs {
 		for _, u := range p.Regions {
-			if u.ID == r.unit(region, t) {
-				d := dump{file: f, program: p, seen: map[uint64]bool{}}
-				d.add(u)
-				return d.text.String(), u.Entry, nil
+			if u.ID == unit {
+				f, err := elf.Open(t.path)
+				return &dump{file: f, program: p, seen: map[uint64]bool{}}, u, err
 			}
 		}
 	}
-	return "", 0, fmt.Errorf("%s has no %s", t.name, region)
+	return nil, sir.Region{}, fmt.Errorf("%s has no %s", t.name, unit)
 }
 
 // dump writes functions as text that does not depend on where they are.
@@ -136,14 +142,17 @@ func (d *dump) one(u sir.Region) (called []sir.Region) {
 	return called
 }
 
-// at returns the function that contains an address.
+// at returns the function that contains an address: the first one, if several names stand for it.
 func (d *dump) at(address uint64) (sir.Region, bool) {
-	for _, u := range d.program.Regions {
-		if address >= u.Entry && address < u.Entry+u.Size {
-			return u, true
-		}
+	all := d.program.Regions // in the order of their addresses
+	i := sort.Search(len(all), func(i int) bool { return all[i].Entry > address }) - 1
+	for i > 0 && all[i-1].Entry == all[i].Entry {
+		i--
 	}
-	return sir.Region{}, false
+	if i < 0 || address >= all[i].Entry+all[i].Size {
+		return sir.Region{}, false
+	}
+	return all[i], true
 }
 
 // bytes returns the code of a function.
