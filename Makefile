@@ -37,7 +37,7 @@ criu: ## make sure of a CRIU that works, to save, restore and migrate processes
 PACKAGES = $(shell expr $$(nproc) + 1)
 
 test: needs-test lint ## run every test; a skipped one is a failure
-	go run ./scripts/testreport -count=1 -p=$(PACKAGES) -timeout=8m ./... -- -count=1 -p=$(PACKAGES) -timeout=8m -race $(RACE)
+	go run ./scripts/testreport -count=1 -p=$(PACKAGES) -timeout=12m ./... -- -count=1 -p=$(PACKAGES) -timeout=12m -race $(RACE)
 
 survive: needs-test ## run what targets must survive TIMES (20) times, and count
 	go run ./scripts/survive -times $(TIMES)

@@ -80,6 +80,18 @@ func TestGateDuet(t *testing.T) {
 	}
 }
 
+// TestGateDuetOfServers compares servers, each with its own port and its own load.
+func TestGateDuetOfServers(t *testing.T) {
+	g := newGated(t, "-DROUNDS=2000")
+	g.share(t)
+	const server = "/work {port} answer"
+	out, errs, status := g.run(t, slowerPrice, "--base=base"+server, "--head=head"+server, "--rounds=1", "--block=50ms",
+		"--ready=bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}'", "--load=base/work {port} ask")
+	if status != exitGateFailed || !strings.Contains(out, "head takes +") {
+		t.Errorf("status %d\n%s%s", status, out, errs)
+	}
+}
+
 // observe checks that at most one program runs, and returns the number of programs.
 func (g *gated) observe(t *testing.T, seen map[string]bool) int {
 	t.Helper()

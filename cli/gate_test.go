@@ -87,8 +87,8 @@ func TestGateExact(t *testing.T) {
 		want   string
 	}{
 		{`g:exact="100000"`, []string{"--head=base/work 100000"}, exitOK, "PASSED"},
-		{`g:exact="100000"`, []string{head}, exitGateFailed, "100001 is more than 100000. Of these: main/loop2/call.price 100000; early/call.price 1\n"},
-		{`g:exact="true"`, []string{head, base}, exitGateFailed, "100001 is more than 100000. Of these: main/loop2/call.price 100000 (base: 99999)\n"},
+		{`g:exact="100000"`, []string{head}, exitGateFailed, "100001 is more than 100000. Of these: main/loop1/call.price 100000; early/call.price 1\n"},
+		{`g:exact="true"`, []string{head, base}, exitGateFailed, "100001 is more than 100000. Of these: main/loop1/call.price 100000 (base: 99999)\n"},
 		{`g:exact="true"`, []string{"--head=base/work 10", "--base=head/work 9"}, exitOK, "PASSED"},
 		{`g:max-change="10%"`, []string{head, base}, exitOK, "PASSED"},
 		{`g:min="200000"`, []string{head}, exitGateFailed, "is less than 200000"},

@@ -1,7 +1,9 @@
 /* work N calls price N times and ends; with "crash" it ends by a signal, with "fail" with a status,
    with "stay" it continues until it is ended, with "fork" its child does; with "serve" it calls price once for
-   each connection to the port N. EXTRA is the number of calls that a change adds. */
+   each connection to the port N, with "answer" once for each byte that it answers there, and with "ask" it
+   asks there without end. EXTRA is the number of calls that a change adds. */
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,14 +35,49 @@ __attribute__((noinline)) unsigned price(unsigned h)
 
 __attribute__((constructor)) static void early(void) { sink += price(1); }
 
-static void serve(int port)
+static struct sockaddr_in address(int port)
+{
+	return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+}
+
+static int listens(int port)
 {
 	int listener = socket(AF_INET, SOCK_STREAM, 0);
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in at = address(port);
 	if (bind(listener, (struct sockaddr *)&at, sizeof at) < 0 || listen(listener, 99) < 0)
 		exit(1);
+	return listener;
+}
+
+static __attribute__((noinline)) void serve(int port)
+{
+	int listener = listens(port);
 	for (int one; (one = accept(listener, NULL, NULL)) >= 0; close(one))
 		sink += price(one);
+}
+
+/* ping asks for an answer, or answers, as long as the other side does. */
+static void ping(int fd, int asks)
+{
+	char byte = 0;
+	while ((!asks || write(fd, &byte, 1) == 1) && read(fd, &byte, 1) == 1 && (asks || (sink += price(byte), write(fd, &byte, 1) == 1)))
+		;
+}
+
+static __attribute__((noinline)) void answer(int port)
+{
+	int listener = listens(port);
+	for (int one; (one = accept(listener, NULL, NULL)) >= 0; close(one))
+		ping(one, 0);
+}
+
+static __attribute__((noinline)) void ask(int port)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1;
+	struct sockaddr_in at = address(port);
+	if (connect(fd, (struct sockaddr *)&at, sizeof at) < 0 || setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one))
+		exit(1);
+	ping(fd, 1);
 }
 
 int main(int argc, char **argv)
@@ -48,6 +85,12 @@ int main(int argc, char **argv)
 	const char *mode = argc > 2 ? argv[2] : "";
 	if (strcmp(mode, "serve") == 0)
 		serve(atoi(argv[1]));
+	if (strcmp(mode, "answer") == 0)
+		answer(atoi(argv[1]));
+	if (strcmp(mode, "ask") == 0) {
+		ask(atoi(argv[1]));
+		return 0;
+	}
 	for (long i = 0; i < atol(argv[1]) + EXTRA - 1; i++)
 		sink += price(i);
 	if (strcmp(mode, "crash") == 0)
