@@ -213,7 +213,7 @@ func (r *Runner) callees(ctx context.Context, t *subject, region string) (names 
 	if len(names) > 0 {
 		return names, nil
 	}
-	d, u, err := r.dump(ctx, t, unit)
+	d, u, err := dumpOf(ctx, r.Client, t, unit)
 	if err != nil {
 		return nil, err
 	}

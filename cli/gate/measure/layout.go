@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
+	"mirador/mir/client"
 	"mirador/sir"
 )
 
@@ -61,7 +62,7 @@ func sameCalls(from, to *profile) bool {
 
 // code returns the instructions of a unit without addresses, and its address in the file.
 func (r *Runner) code(ctx context.Context, t *subject, region string) (text string, entry uint64, err error) {
-	d, u, err := r.dump(ctx, t, r.unit(region, t))
+	d, u, err := dumpOf(ctx, r.Client, t, r.unit(region, t))
 	if err != nil {
 		return "", 0, err
 	}
@@ -70,9 +71,9 @@ func (r *Runner) code(ctx context.Context, t *subject, region string) (text stri
 	return d.text.String(), u.Entry, nil
 }
 
-// dump returns the program of a unit, with its file open, and the unit.
-func (r *Runner) dump(ctx context.Context, t *subject, unit string) (*dump, sir.Region, error) {
-	s, err := r.Client.Structure(ctx, t.app)
+// dumpOf returns the program of a unit, with its file open, and the unit.
+func dumpOf(ctx context.Context, c *client.Client, t *subject, unit string) (*dump, sir.Region, error) {
+	s, err := c.Structure(ctx, t.app)
 	if err != nil {
 		return nil, sir.Region{}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"mirador/cli/gate/request"
+	"mirador/mir/client"
 	"mirador/sir"
 )
 
@@ -127,7 +128,7 @@ func (r *Runner) partsOf(ctx context.Context, t *subject, l request.Limit) (map[
 		}
 		return parts, nil
 	}
-	sites, err := r.sites(ctx, t, r.unit(l.Region, t))
+	sites, err := sites(ctx, r.Client, t, r.unit(l.Region, t))
 	for _, id := range sites[:min(len(sites), mostParts)] {
 		_, name, _ := strings.Cut(id, ":")
 		parts[name] = request.Limit{Kind: request.Exact, Metric: "COUNT", Region: id}
@@ -136,8 +137,8 @@ func (r *Runner) partsOf(ctx context.Context, t *subject, l request.Limit) (map[
 }
 
 // sites returns the ids of the calls of a unit in its program.
-func (r *Runner) sites(ctx context.Context, t *subject, unit string) (ids []string, err error) {
-	d, called, err := r.dump(ctx, t, unit)
+func sites(ctx context.Context, c *client.Client, t *subject, unit string) (ids []string, err error) {
+	d, called, err := dumpOf(ctx, c, t, unit)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +148,7 @@ func (r *Runner) sites(ctx context.Context, t *subject, unit string) (ids []stri
 		if len(ids) >= mostParts || !d.calls(caller, called.Entry) {
 			continue
 		}
-		s, err := r.Client.FindUnits(ctx, t.app, caller.ID+"/", mostRegions)
+		s, err := c.FindUnits(ctx, t.app, caller.ID+"/", mostRegions)
 		if err != nil {
 			return nil, err
 		}
