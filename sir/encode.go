@@ -2,10 +2,13 @@ package sir
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"slices"
 	"strconv"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -25,7 +28,7 @@ func Encode(w io.Writer, s *Structure) error {
 	e.begin(s.Root())
 	e.text("version", grammarVersion)
 	e.optional("language", s.language())
-	e.optional("producer", s.Producer)
+	e.optional("producer", cmp.Or(s.Producer, producer()))
 	for i := range s.Programs {
 		e.program(&s.Programs[i])
 	}
@@ -35,6 +38,14 @@ func Encode(w io.Writer, s *Structure) error {
 	}
 	return nil
 }
+
+// producer names this program and its version, as the producer of a structure.
+var producer = sync.OnceValue(func() string {
+	if build, ok := debug.ReadBuildInfo(); ok && build.Main.Version != "" {
+		return "mirador " + build.Main.Version
+	}
+	return "mirador"
+})
 
 // encoder writes elements. The structure of a large program is a document of 100 MB, of which no tree is made. Errors
 // are those of w.

@@ -13,7 +13,7 @@ import (
 
 // Structure has the structure of a set of programs.
 type Structure struct {
-	Producer string // the program that made it, "" if it is not known
+	Producer string // the program that made it, "" for this one
 	Programs []Program
 }
 
