@@ -15,6 +15,7 @@
 //	first     how long the first value of a new gateway takes
 //	values    measurement documents of many values, beside encoding/xml (this package)
 //	sources   how fast structures are read from source files
+//	structures how fast structures are read from machine code, beside objdump
 //	shares    which functions of real programs can be counted in their code (package shares)
 //	truth     the reported mean durations, compared with the true ones
 //	syscalls  what counting adds to a system call
@@ -113,7 +114,7 @@ type options struct {
 	progress                 *report.Progress
 }
 
-var sectionNames = []string{"gateway", "hold", "probe", "peers", "records", "many", "documents", "clients", "deliveries", "executions", "first", "values", "sources", "shares", "truth", "syscalls", "gate", "plots"}
+var sectionNames = []string{"gateway", "hold", "probe", "peers", "records", "many", "documents", "clients", "deliveries", "executions", "first", "values", "sources", "structures", "shares", "truth", "syscalls", "gate", "plots"}
 
 // wants reports whether to measure a section.
 func (o options) wants(section string) bool {
@@ -168,6 +169,9 @@ func measureAll(ctx context.Context, o options) error {
 	}
 	if o.wants("sources") && ctx.Err() == nil {
 		show(measureSources(ctx, o))
+	}
+	if o.wants("structures") && ctx.Err() == nil {
+		show(measureStructures(ctx, o))
 	}
 	if o.wants("hold") && ctx.Err() == nil {
 		o.progress.Say("holding threads")
