@@ -12,7 +12,7 @@ RACE = ./omis/engine/... ./probes/... ./http/...
 
 TARGETS = $(notdir $(patsubst %/,%,$(dir $(wildcard examples/targets/*/main.c examples/targets/*/main.cc))))
 
-.PHONY: help run demo build targets criu test survive torture siege lint bench fuzz generate install clean needs-run needs-test needs-bench
+.PHONY: help run demo build targets criu test survive torture siege trees lint bench fuzz generate install clean needs-run needs-test needs-bench
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ siege: build needs-test ## besiege a gateway with many requests and mutated ones
 
 lint: needs-run ## check the code's form: gofmt, go vet, staticcheck
 	@scripts/lint
+
+trees: needs-test ## read more source packages of Debian, and all of Go's library, and check their structures
+	go test -count=1 -timeout=60m -run 'Trees|StandardLibrary' ./sir/source -trees
 
 bench: build targets needs-bench ## measure how fast mirador is, beside other tools
 	go run ./bench

@@ -1,14 +1,69 @@
 package source
 
 import (
+	"bytes"
+	"flag"
 	"io/fs"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"mirador/mir/conform"
 	"mirador/sir"
 )
+
+// more is set by make trees.
+var more = flag.Bool("trees", false, "read more programs of others, and all files of Go's standard library and tools")
+
+// TestMoreSourceTrees reads further programs, which scripts/sourcetrees names: the regions are sound.
+func TestMoreSourceTrees(t *testing.T) {
+	names := []string{"minpack"}
+	if *more {
+		names = moreTrees
+	}
+	out, err := exec.Command("../../scripts/sourcetrees", names...).Output()
+	if err != nil {
+		t.Fatalf("scripts/sourcetrees: %v", err)
+	}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			resources := tree(t, filepath.Join(strings.TrimSpace(string(out)), name))
+			p := read(t, name, resources...)
+			count, gaps := sound(t, &p, resources), 0
+			for _, r := range p.Resources {
+				gaps += len(r.Gaps) + r.MoreGaps
+			}
+			valid(t, &p)
+			t.Logf("%d files, %d gaps, regions: %v", len(resources), gaps, count)
+			if len(resources) == 0 || len(count) < 3 {
+				t.Errorf("%d files have %v", len(resources), count)
+			}
+		})
+	}
+}
+
+var moreTrees = []string{"zlib", "libxml2", "jsoncpp", "tinyxml2", "libcommons-lang3-java", "lapack"}
+
+// valid checks a structure against the schema and the DTD of structure documents.
+func valid(t *testing.T, p *sir.Program) {
+	t.Helper()
+	const units = 100 // of a document, because the validator has a limit
+	for from := 0; from < len(p.Regions); from += units {
+		part := *p
+		part.Regions = p.Regions[from:min(from+units, len(p.Regions))]
+		var out bytes.Buffer
+		if err := sir.Encode(&out, &sir.Structure{Programs: []sir.Program{part}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := conform.Check(true, out.Bytes()); err != nil {
+			t.Fatalf("%s, from %s on: %v\n%.300s", p.Path, part.Regions[0].ID, err, out.Bytes())
+		}
+		if !*more { // the rest takes a minute
+			return
+		}
+	}
+}
 
 // TestSourceTrees reads programs of others in C, C++, Java and Fortran, each as one program: the regions
 // are sound, and most is understood.
@@ -47,6 +102,7 @@ func TestSourceTrees(t *testing.T) {
 			for kind, n := range sound(t, &p, resources) {
 				want.least[kind] -= n
 			}
+			valid(t, &p)
 			for kind, n := range want.least {
 				if n > 0 {
 					t.Errorf("there are %d fewer regions of the kind %s", n, kind)
