@@ -43,7 +43,7 @@ func TestMoreSourceTrees(t *testing.T) {
 	}
 }
 
-var moreTrees = []string{"zlib", "libxml2", "jsoncpp", "tinyxml2", "libcommons-lang3-java", "lapack"}
+var moreTrees = []string{"zlib", "libxml2", "libjsoncpp", "tinyxml2", "libcommons-lang3-java", "lapack"}
 
 // valid checks a structure against the schema and the DTD of structure documents.
 func valid(t *testing.T, p *sir.Program) {
