@@ -7,13 +7,17 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"mirador/sir"
 )
 
 // use calls all methods that parse an image.
@@ -323,5 +327,47 @@ func TestStructureEndsWithItsContext(t *testing.T) {
 	}
 	if second := <-results; second.err != nil || second.units != 3 {
 		t.Errorf("the one who stayed: %+v", second)
+	}
+}
+
+// TestManyInstances reads a function of some size, of which the debug information says that other functions are inlined
+// into it at 5,000 places: with millions, comparing all instructions with all places would take hours.
+func TestManyInstances(t *testing.T) {
+	const instructions, instances = 20_000, 5_000
+	dir := t.TempDir()
+	path, source := filepath.Join(dir, "many"), filepath.Join(dir, "many.c")
+	text := fmt.Sprintf("void wide(void) { __asm__(\".rept %d\\n incl %%eax\\n .endr\"); }\nvoid _start(void) { wide(); for (;;); }\n", instructions)
+	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, "gcc", "-g", "-nostdlib", "-static", "-o", path, source)
+	wide := unit(t, open(t, path), "wide")
+	abbreviations := []byte{
+		1, 0x11, 1, 0x10, 0x17, 0x11, 0x01, 0x12, 0x06, 0, 0, // a compile unit with a line program and addresses
+		2, 0x2e, 0, 0x03, 0x08, 0, 0, // a function with a name
+		3, 0x1d, 0, 0x31, 0x13, 0x11, 0x01, 0x12, 0x06, 0, 0, // an inlined function: which, and addresses
+		0,
+	}
+	le := binary.LittleEndian
+	addresses := func(b []byte, size uint64) []byte {
+		return le.AppendUint32(le.AppendUint64(b, wide.Entry), uint32(size))
+	}
+	info := addresses([]byte{4, 0, 0, 0, 0, 0, 8, 1, 0, 0, 0, 0}, wide.Size)
+	function := 4 + len(info)
+	info = append(info, 2, 'f', 0)
+	for range instances {
+		info = addresses(le.AppendUint32(append(info, 3), uint32(function)), 16)
+	}
+	info = append(le.AppendUint32(nil, uint32(len(info)+1)), append(info, 0)...)
+	for name, content := range map[string][]byte{"info": info, "abbrev": abbreviations} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run(t, "objcopy", "--update-section", ".debug_"+name+"="+filepath.Join(dir, name), path)
+	}
+	inside, err := open(t, path).Inside(t.Context(), &wide)
+	refused := slices.ContainsFunc(inside, func(r sir.Region) bool { return r.Code.Uncounted == errLargeFunction.Error() })
+	if err != nil || len(inside) != instances || !refused {
+		t.Errorf("%d regions, refused: %v, %v", len(inside), refused, err)
 	}
 }

@@ -47,6 +47,12 @@ type unitCode struct {
 // mostInstances limits the instances and definitions of one program, and their ranges. Large programs have about 500,000.
 const mostInstances = 4 << 20
 
+// mostComparisons limits the comparisons of the instructions of a function with the instances in it: 3,000 instances
+// in a function of 20,000 instructions.
+const mostComparisons = 1 << 26
+
+var errLargeFunction = errors.New("too many functions are inlined into a large one")
+
 var errManyInstances = errors.New("the debug information has too many inlined functions")
 
 // holds reports whether an instruction belongs to the instance.
@@ -275,8 +281,13 @@ func (im *Image) instancesIn(ctx context.Context, f symbol, t *tree) (list []sir
 		all := code.instances
 		i, _ := slices.BinarySearchFunc(all, f.addr, func(i instance, a uint64) int { return cmp.Compare(i.low(), a) })
 		for ; i < len(all) && all[i].low()-f.addr < f.size; i++ {
-			if len(list) == 0 {
+			switch {
+			case len(list) == 0:
 				_, wrong = m.enter(f, t)
+			case ctx.Err() != nil:
+				return nil, ctx.Err()
+			case len(list)*len(t.insts) > mostComparisons:
+				wrong = errLargeFunction
 			}
 			list = append(list, m.leaf(&all[i], wrong))
 		}
@@ -423,7 +434,7 @@ func (o *owner) instance(i *instance) *sir.Code {
 		c.Uncounted = cmp.Or(c.Uncounted, "its code is in pieces, and which of them begin an execution is not known")
 	}
 	if c.Uncounted == "" {
-		c.Uncounted = p.multiplied(i)
+		c.Uncounted = o.multiplied(p, i)
 	}
 	return c
 }
@@ -431,7 +442,7 @@ func (o *owner) instance(i *instance) *sir.Code {
 // multiplied says why one execution of an instance's code may stand for several of the source: the compiler
 // unrolled a loop around the instance, and says of the copies only which function they are from, or it made
 // vector instructions of several executions.
-func (p *part) multiplied(i *instance) string {
+func (o *owner) multiplied(p *part, i *instance) string {
 	seen := map[operation]bool{}
 	type copied struct {
 		operation
@@ -439,25 +450,25 @@ func (p *part) multiplied(i *instance) string {
 	}
 	var others []copied
 	for b := range p.Blocks {
-		code := p.code(b)
-		for n := range code {
-			if !i.holds(code[n].addr) {
+		for n := p.pieces[b].from; n < p.pieces[b].to; n++ {
+			addr := p.insts[n].addr
+			if !i.holds(addr) {
 				continue
 			}
-			inst := p.whole(&code[n])
+			does := o.operation(n)
 			switch {
-			case vectorised(inst):
-				return fmt.Sprintf("the vector instruction at %#x may execute it several times", code[n].addr)
+			case does.vector:
+				return fmt.Sprintf("the vector instruction at %#x may execute it several times", addr)
 			case p.in[b]:
-				seen[operationOf(inst)] = true
+				seen[does] = true
 			default:
-				others = append(others, copied{operationOf(inst), code[n].addr})
+				others = append(others, copied{does, addr})
 			}
 		}
 	}
 	for _, o := range others {
 		switch {
-		case o.operation == operation{}:
+		case o.op == 0:
 		case seen[o.operation]:
 			return fmt.Sprintf("the code at %#x may be a copy of it, in which no statement begins", o.addr)
 		default:
@@ -467,10 +478,25 @@ func (p *part) multiplied(i *instance) string {
 	return ""
 }
 
-// operation describes what an instruction does, apart from the registers. It is zero for one that only moves data
+// operation returns what an instruction does. Instances may be inside others, and share instructions.
+func (o *owner) operation(n int) operation {
+	if o.operations == nil {
+		o.operations = make([]operation, len(o.insts))
+	}
+	if !o.operations[n].known {
+		inst := o.whole(&o.insts[n])
+		o.operations[n] = operationOf(inst)
+		o.operations[n].known, o.operations[n].vector = true, vectorised(inst)
+	}
+	return o.operations[n]
+}
+
+// operation describes what an instruction does, apart from the registers. Its op is 0 if it only moves data
 // between registers, or control.
 type operation struct {
 	op        x86asm.Op
+	known     bool
+	vector    bool
 	operands  [4]byte // 'i': an immediate value, 'm': in memory, 'r': in a register
 	immediate [2]x86asm.Imm
 }

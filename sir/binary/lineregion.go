@@ -130,6 +130,7 @@ type owner struct {
 	divided    *tree // each statement has blocks of its own; see divide
 	f          symbol
 	statements []statement
+	operations []operation     // of instructions, as far as they are known
 	misfits    map[uint64]bool // addresses of statements that are inside instructions
 	producer   string          // the compiler
 	// behind is the first instruction behind the code with which a function of Go begins again after it
