@@ -21,14 +21,22 @@ func (s *Structure) Cut(depth int) *Structure {
 }
 
 func cut(regions []Region, depth int) []Region {
-	if depth == 0 {
+	switch {
+	case depth == 0:
 		return nil
+	case !deeper(regions, depth):
+		return regions
 	}
 	kept := slices.Clone(regions)
 	for i := range kept {
 		kept[i].Regions = cut(kept[i].Regions, depth-1)
 	}
 	return kept
+}
+
+// deeper reports whether regions have more levels.
+func deeper(regions []Region, depth int) bool {
+	return len(regions) > 0 && (depth == 0 || slices.ContainsFunc(regions, func(r Region) bool { return deeper(r.Regions, depth-1) }))
 }
 
 // Where returns the structure with the regions that are chosen, and those around them.

@@ -73,7 +73,7 @@ func (g *Graph) Connect() error {
 
 // into returns all edges that lead to a block.
 func (g *Graph) into(b int) []Edge {
-	var edges []Edge
+	edges := make([]Edge, 0, len(g.Blocks[b].Pred)+1)
 	if b == 0 {
 		edges = append(edges, Edge{Outside, 0})
 	}
@@ -85,10 +85,10 @@ func (g *Graph) into(b int) []Edge {
 
 // outOf returns all edges that lead from a block to another one.
 func (g *Graph) outOf(b int) []Edge {
-	var edges []Edge
 	if b == Outside {
 		return nil
 	}
+	edges := make([]Edge, 0, len(g.Blocks[b].Succ))
 	for _, s := range g.Blocks[b].Succ {
 		edges = append(edges, Edge{b, s})
 	}
@@ -101,14 +101,17 @@ func (g *Graph) Borders(holds func(block int) bool) (enter, leave []Edge) {
 		if !holds(b) {
 			continue
 		}
-		for _, e := range g.into(b) {
-			if e.From == Outside || !holds(e.From) {
-				enter = append(enter, e)
+		if b == 0 {
+			enter = append(enter, Edge{Outside, 0})
+		}
+		for _, from := range g.Blocks[b].Pred {
+			if !holds(from) {
+				enter = append(enter, Edge{from, b})
 			}
 		}
-		for _, e := range g.outOf(b) {
-			if !holds(e.To) {
-				leave = append(leave, e)
+		for _, to := range g.Blocks[b].Succ {
+			if !holds(to) {
+				leave = append(leave, Edge{b, to})
 			}
 		}
 	}

@@ -78,7 +78,7 @@ func (g *Graph) Loops() ([]Loop, error) {
 				l.Depth = s.loops[l.Parent].Depth + 1
 			}
 			for _, b := range blocks {
-				if slices.ContainsFunc(g.into(b), func(e Edge) bool { return !l.Holds(e.From) }) {
+				if b == 0 || slices.ContainsFunc(g.Blocks[b].Pred, func(from int) bool { return !l.Holds(from) }) {
 					l.Heads = append(l.Heads, b)
 					s.cut[b] = true
 				}
