@@ -34,6 +34,7 @@ type ground struct {
 	stood  time.Duration // for which the process was stopped for the last change
 
 	changing sync.Mutex // one batch at a time
+	spare    spare
 }
 
 var (

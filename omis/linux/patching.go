@@ -69,6 +69,7 @@ func (gs *grounds) patch(g *ground, list []node.Patch, made []node.Patched, errs
 		if program, err = gs.image(g.proc); err != nil {
 			return err
 		}
+		program.former = g.spare.take()
 		batch := g.site.Prepare(some, program)
 		if _, err = gs.commit(g, batch); err != nil && !errors.Is(err, patch.ErrRaced) {
 			return err
@@ -98,6 +99,10 @@ func (n *Node) Survey(p omis.ProcID, addrs []uint64) (notes []string, errs []err
 	var known *image
 	if err == nil {
 		known, err = n.grounds.image(p)
+	}
+	if err == nil {
+		known.former = g.spare.take()
+		defer func() { g.spare.leave(known.surveyors) }()
 	}
 	for i, addr := range addrs {
 		if errs[i] = err; err == nil {

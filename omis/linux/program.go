@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"sync"
+	"time"
 
 	"mirador/omis"
 	"mirador/omis/host/proc"
@@ -20,6 +22,38 @@ type image struct {
 	layout    *unwind.Layout
 	mapped    proc.Mappings
 	surveyors map[uint64]*patch.Surveyor // by the address at which the code is mapped
+	former    map[uint64]*patch.Surveyor // those of an earlier moment: they have decoded functions
+}
+
+// spare has the surveyors that Survey leaves to Patch, because places are judged before code is put there. A
+// surveyor belongs to one call at a time.
+type spare struct {
+	mu        sync.Mutex
+	surveyors map[uint64]*patch.Surveyor
+	forget    *time.Timer
+}
+
+// spareTime is how long surveyors are kept for Patch. What they have decoded takes memory.
+const spareTime = 5 * time.Second
+
+func (s *spare) take() map[uint64]*patch.Surveyor {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.forget != nil {
+		s.forget.Stop()
+	}
+	list := s.surveyors
+	s.surveyors = nil
+	return list
+}
+
+func (s *spare) leave(list map[uint64]*patch.Surveyor) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.forget != nil {
+		s.forget.Stop()
+	}
+	s.surveyors, s.forget = list, time.AfterFunc(spareTime, func() { s.take() })
 }
 
 var _ patch.Program = (*image)(nil)
@@ -33,7 +67,7 @@ func (gs *grounds) image(p omis.ProcID) (*image, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &image{gs.n, p.PID, layout, mapped, make(map[uint64]*patch.Surveyor)}, nil
+	return &image{node: gs.n, pid: p.PID, layout: layout, mapped: mapped, surveyors: make(map[uint64]*patch.Surveyor)}, nil
 }
 
 // Surveyor: see patch.Program.
@@ -53,7 +87,10 @@ func (p *image) Surveyor(addr uint64) (*patch.Surveyor, error) {
 		if err != nil {
 			return nil, err
 		}
-		s = &patch.Surveyor{Module: module, Base: m.Start, Bounds: p.layout.Bounds, Sharing: p.node.sharing}
+		if s = p.former[m.Start]; s == nil || s.Module != module {
+			s = &patch.Surveyor{Module: module, Base: m.Start, Sharing: p.node.sharing}
+		}
+		s.Bounds = p.layout.Bounds
 		p.surveyors[m.Start] = s
 	}
 	return s, nil

@@ -30,6 +30,22 @@ type effects struct {
 // reads are the arguments that the code reads. The error tells why the code must run before that
 // instruction.
 func (s *Surveyor) afterFirst(f *function, i int, p spot, reads node.Arguments) (spot, error) {
+	if reads != 0 {
+		return s.findSecond(f, i, p, reads)
+	}
+	found, known := s.seconds[p.addr]
+	if !known {
+		found.spot, found.err = s.findSecond(f, i, p, 0)
+		if s.seconds == nil {
+			s.seconds = make(map[uint64]second)
+		}
+		s.seconds[p.addr] = found
+	}
+	return found.spot, found.err
+}
+
+// findSecond does what afterFirst does, without its table.
+func (s *Surveyor) findSecond(f *function, i int, p spot, reads node.Arguments) (spot, error) {
 	first := i == 0 || i == 1 && f.insts[0].pad
 	switch {
 	case !first || i+1 >= len(f.insts):

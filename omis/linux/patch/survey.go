@@ -29,6 +29,13 @@ type Surveyor struct {
 	functions map[uint64]*function // by their beginning
 	depths    map[uint64]depth     // of Go functions, by their beginning
 	known     map[uint64]bounds    // of functions, by the addresses asked for: neighbours ask for the same
+	seconds   map[uint64]second    // by the beginnings of functions: a place is judged before code is put there
+}
+
+// second is the spot after the first instruction of a function, for code that reads no arguments.
+type second struct {
+	spot
+	err error // why code must run before that instruction
 }
 
 // bounds are those of a function, equal if they are unknown.
