@@ -127,7 +127,7 @@ func TestMetricsOfTheNode(t *testing.T) {
 }
 
 // TestMetricsPage checks that the page of the metrics has all that can be measured and all of
-// Table 1, and that the tests that it names exist.
+// Table 1, each with an oracle and a test, and that the tests that it names exist.
 func TestMetricsPage(t *testing.T) {
 	page, err := os.ReadFile("../doc/metrics.md")
 	if err != nil {
@@ -136,6 +136,16 @@ func TestMetricsPage(t *testing.T) {
 	for _, m := range translate.Catalog() {
 		if m.Space != translate.PAPI && m.Name != "COUNT" && !strings.Contains(string(page), "`"+m.Name+"`") {
 			t.Errorf("doc/metrics.md has no %s", m.Name)
+		}
+	}
+	tables, _, _ := strings.Cut(string(page), "## Comparing by hand")
+	for line := range strings.Lines(tables) {
+		cells := strings.Split(line, "|") // the first and the last are outside of the table
+		if len(cells) != 6 || !strings.HasPrefix(line, "| `") || !regexp.MustCompile("^ `[A-Z_]+`").MatchString(cells[1]) || strings.Contains(line, "not measured") {
+			continue
+		}
+		if strings.TrimSpace(cells[3]) == "" || !regexp.MustCompile("`Test[A-Za-z]+`|the same|[a-z]+\\.txtar").MatchString(cells[4]) {
+			t.Errorf("doc/metrics.md names no oracle, or no test of it: %s", line)
 		}
 	}
 	for _, name := range regexp.MustCompile("Test[A-Za-z]+").FindAllString(string(page), -1) {
