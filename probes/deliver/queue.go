@@ -268,7 +268,7 @@ func (q *queue) leaves(i *item, changes changes) {
 	s := i.from
 	s.waiting--
 	s.delivered = i.Number
-	q.all.release(q.record.User, len(i.Text))
+	q.all.release(q.record.User, room(i.Text))
 	if s.ended() {
 		q.dismiss(s, changes)
 	}

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -214,6 +215,36 @@ func TestKilledWhileTheServerIsAway(t *testing.T) {
 	if err := all.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestMemoryOfWaitingDocuments checks that the limits count the memory that a small document takes while it waits.
+func TestMemoryOfWaitingDocuments(t *testing.T) {
+	s, m := newServer(t), newMemory()
+	s.status.Store(http.StatusInternalServerError)
+	all := OpenQueues(Rules{s.URL}, m, quiet())
+	inUse := func() int {
+		var stats runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&stats)
+		return int(stats.HeapAlloc)
+	}
+	before := inUse()
+	const probes = 10
+	for p := range probes {
+		d, err := all.To(fmt.Sprint("probe-", p+1), parsed(t, s.URL), self)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range mostWaiting {
+			send(d, value(n))
+		}
+	}
+	if took, counted := inUse()-before, all.total; took > counted {
+		t.Errorf("%d documents take %d bytes each, and count for %d", probes*mostWaiting, took/probes/mostWaiting, counted/probes/mostWaiting)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // no document can be delivered
+	_ = all.Close(ctx)
 }
 
 // TestLossIsReported loses documents, by a full queue and by a server that refuses one. It

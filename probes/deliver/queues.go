@@ -52,11 +52,17 @@ type Queues struct {
 	total  int         // of all
 }
 
-// The limits of the texts that wait, for one user and for all.
+// The limits of the memory that waiting documents take, for one user and for all.
 const (
-	mostBytesOfUser = 16 << 20
-	mostBytes       = 64 << 20
+	mostBytesOfUser = 32 << 20
+	mostBytes       = 128 << 20
 )
+
+// perDocument is what a waiting document takes besides its text: records in the queue, and a copy in the journal.
+const perDocument = 512
+
+// room returns the memory that a document takes while it waits.
+func room(text string) int { return 2*len(text) + perDocument }
 
 // OpenQueues returns the queues that a former gateway left in the store, which deliver at
 // once.

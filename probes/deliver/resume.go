@@ -119,7 +119,7 @@ func (q *queue) recall(b *batch) {
 			s.delivered = min(s.delivered, i.Number-1)
 		}
 		s.waiting++
-		q.all.release(q.record.User, -len(i.Text))
+		q.all.release(q.record.User, -room(i.Text))
 		q.waiting = append(q.waiting, i)
 	}
 }

@@ -34,18 +34,18 @@ const mostWaiting = 1000
 
 // Send implements Destination.
 func (s *sender) Send(m mir.Document) {
-	text, err := mir.Marshal(m)
-	text = bytes.TrimSpace(text)
+	marshalled, err := mir.Marshal(m)
+	text := string(bytes.TrimSpace(marshalled))
 	q := s.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s.record.Newest++
-	if err != nil || s.waiting >= mostWaiting || !q.all.reserve(q.record.User, len(text)) {
+	if err != nil || s.waiting >= mostWaiting || !q.all.reserve(q.record.User, room(text)) {
 		s.lose(1)
 		s.lost++
 		return
 	}
-	q.fresh = append(q.fresh, item{Probe: s.record.Probe, Number: s.record.Newest, Lost: s.record.Lost, Text: string(text), from: s})
+	q.fresh = append(q.fresh, item{Probe: s.record.Probe, Number: s.record.Newest, Lost: s.record.Lost, Text: text, from: s})
 	s.waiting++
 	if s.record.Lost > 0 {
 		s.lose(-s.record.Lost)
