@@ -236,6 +236,25 @@ func TestGroupOfThreads(t *testing.T) {
 	}
 }
 
+// TestCountsOfGroup checks that a timer of a group measures what the kernel counts for its threads, and which clocks it
+// cannot have.
+func TestCountsOfGroup(t *testing.T) {
+	b, _, p := startPlacing(t)
+	if got := b.ask(`: pa_timer_create5("queued",1,"sums",[t_2])`); !strings.Contains(got, "to hold the thread changes it") {
+		t.Error(got)
+	}
+	b.must(`: pa_timer_create5("page-faults",1,"sums",[t_2])`, "thread_reached_addr([],0x10) : pa_timer_start([pa_t_1])",
+		"thread_reached_addr([],0x20) : pa_timer_stop([pa_t_1])", ": csr_enable([c_1,c_2])")
+	p.Threads[1].Info.Usage = node.Usage{MinorFaults: 5, MajorFaults: 1}
+	p.Reach(11, 0x10, 100)
+	p.Threads[1].Info.Usage = node.Usage{MinorFaults: 12, MajorFaults: 3}
+	p.Reach(11, 0x20, 100)
+	row := b.reply(": pa_timer_exact([pa_t_1],0)")[1][0].Values[1].List[11:]
+	if len(row) != 11 || row[1].Token() != "t_2" || row[2].N != 1 || row[5].N != 9 {
+		t.Errorf("%v, want an interval of t_2 with 9 page faults", row)
+	}
+}
+
 // TestGroupAtInstant checks that pa_timer_take measures the values of a group, and that ended threads have none.
 func TestGroupAtInstant(t *testing.T) {
 	b, _, p := startPlacing(t)

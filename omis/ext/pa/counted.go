@@ -12,43 +12,25 @@ import (
 // The monitor reads a clock of program.Clock.IsSteady while it holds a thread, of that thread or of
 // any other one.
 
-// countsOf has the components of thread_get_info that such a clock adds up.
-func countsOf(clock program.Clock) node.ThreadFields {
-	switch clock {
-	case program.ClockMinorFaults:
-		return node.ThreadMinorPageFaults
-	case program.ClockMajorFaults:
-		return node.ThreadMajorPageFaults
-	case program.ClockFaults:
-		return node.ThreadMinorPageFaults | node.ThreadMajorPageFaults
-	case program.ClockRead:
-		return node.ThreadReadBytes
-	case program.ClockWritten:
-		return node.ThreadWrittenBytes
-	case program.ClockDiskRead:
-		return node.ThreadFileInput
-	}
-	return node.ThreadFileOutput
-}
-
-// countIn returns what a steady clock shows, from the components of countsOf.
-func countIn(clock program.Clock, u *node.Usage) int64 {
+// steadyCount returns how the monitor reads such a clock: which components of thread_get_info have the number, and
+// the number in them.
+func steadyCount(clock program.Clock) (f node.ThreadFields, of func(*node.Usage) int64) {
 	const block = 512 // bytes, of FileInput and FileOutput
 	switch clock {
 	case program.ClockMinorFaults:
-		return u.MinorFaults
+		return node.ThreadMinorPageFaults, func(u *node.Usage) int64 { return u.MinorFaults }
 	case program.ClockMajorFaults:
-		return u.MajorFaults
+		return node.ThreadMajorPageFaults, func(u *node.Usage) int64 { return u.MajorFaults }
 	case program.ClockFaults:
-		return u.MinorFaults + u.MajorFaults
+		return node.ThreadMinorPageFaults | node.ThreadMajorPageFaults, func(u *node.Usage) int64 { return u.MinorFaults + u.MajorFaults }
 	case program.ClockRead:
-		return u.ReadBytes
+		return node.ThreadReadBytes, func(u *node.Usage) int64 { return u.ReadBytes }
 	case program.ClockWritten:
-		return u.WrittenBytes
+		return node.ThreadWrittenBytes, func(u *node.Usage) int64 { return u.WrittenBytes }
 	case program.ClockDiskRead:
-		return block * u.FileInput
+		return node.ThreadFileInput, func(u *node.Usage) int64 { return block * u.FileInput }
 	}
-	return block * u.FileOutput
+	return node.ThreadFileOutput, func(u *node.Usage) int64 { return block * u.FileOutput }
 }
 
 // canCount reports why the monitor cannot read the clock of a timer.
@@ -64,21 +46,20 @@ func (t *timer) counted(e *service.Occurrence, thread omis.Token) (o owner, n in
 	if err := t.canCount(); err != nil {
 		return o, 0, err
 	}
-	var fields node.ThreadFields
-	if t.metering == nil {
-		fields = countsOf(t.clock)
+	fields, number := steadyCount(t.clock)
+	if t.metering != nil {
+		fields = 0 // only the process is of interest
 	}
 	proc, info, err := e.ThreadInfo(thread, fields)
 	o = owner{proc, thread}
-	switch {
-	case err != nil:
+	if err != nil {
 		return o, 0, err
-	case t.metering != nil:
-		n, err = t.metering.reads(e, o)
-	default:
-		n = countIn(t.clock, &info.Usage)
 	}
-	return o, n, err
+	if t.metering != nil {
+		n, err = t.metering.reads(e, o)
+		return o, n, err
+	}
+	return o, number(&info.Usage), nil
 }
 
 // counts returns what the clock of the kernel shows for the live threads of the group.
