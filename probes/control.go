@@ -135,7 +135,7 @@ func (p *Probe) obey(ctx context.Context, r *mir.ControlRequest) error {
 	switch r.Action {
 	case mir.Activate:
 		p.arm(true)
-		return p.activate(ctx)
+		return p.activate(ctx, false)
 	case mir.Deactivate:
 		p.arm(false)
 		return p.deactivate(ctx)

@@ -272,11 +272,11 @@ func (a *App) settle(ctx context.Context, p *Probe, plan *translate.Plan, refuse
 // nothing remains in the monitor.
 func (a *App) start(ctx context.Context, list []*Probe) iter.Seq2[*Probe, error] {
 	list = slices.DeleteFunc(list, func(p *Probe) bool { return !p.isArmed() })
-	a.together(ctx, list, translate.Enable)
+	enabled := a.together(ctx, list, translate.Enable)
 	return func(yield func(*Probe, error) bool) {
 		for _, p := range list {
 			_, w := p.now()
-			err := p.activate(ctx)
+			err := p.activate(ctx, enabled)
 			if err == nil {
 				continue
 			}
@@ -290,18 +290,18 @@ func (a *App) start(ctx context.Context, list []*Probe) iter.Seq2[*Probe, error]
 }
 
 // together sends one request about the conditional requests of several probes, which is much
-// faster than one request for each. It ignores errors: the single probe's change, which comes
-// next, reports them again.
-func (a *App) together(ctx context.Context, list []*Probe, request func([]omis.Token) string) {
+// faster than one request for each. It returns false if any of them failed: the single probe's
+// change, which comes next, reports the error again.
+func (a *App) together(ctx context.Context, list []*Probe, request func([]omis.Token) string) (done bool) {
 	if len(list) < 2 {
-		return
+		return false
 	}
 	var requests []omis.Token
 	for _, p := range list {
 		_, w := p.now()
 		requests = append(requests, w.handles.Requests...)
 	}
-	_ = a.tool.do(ctx, request(requests))
+	return a.tool.do(ctx, request(requests)) == nil
 }
 
 // fail records that a probe could not be installed.

@@ -111,8 +111,8 @@ func (p *Probe) isArmed() bool {
 }
 
 // activate starts the measuring. It does nothing to an active probe (MIR 5). The caller holds
-// op, as for all methods that change a probe.
-func (p *Probe) activate(ctx context.Context) error {
+// op, as for all methods that change a probe. enabled means that together has enabled its requests.
+func (p *Probe) activate(ctx context.Context, enabled bool) error {
 	state, w := p.now()
 	if state != Inactive {
 		return nil
@@ -121,8 +121,10 @@ func (p *Probe) activate(ctx context.Context) error {
 	p.notice = ""
 	p.mu.Unlock()
 	p.meter.begin(p.spent(w))
-	if err := p.app.tool.do(ctx, w.plan.Enable(w.handles)); err != nil {
-		return err
+	if !enabled {
+		if err := p.app.tool.do(ctx, w.plan.Enable(w.handles)); err != nil {
+			return err
+		}
 	}
 	p.app.place(w)
 	p.change(Active)
