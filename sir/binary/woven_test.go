@@ -53,10 +53,14 @@ func woven(t *testing.T, path, out string) (regions []*sir.Region, refused map[s
 // statement, a return and a call by their own, another statement by the one before it.
 func expected(r *sir.Region, counts map[int]int) int {
 	switch r.Kind {
-	case sir.Call, sir.Return:
+	case sir.Call, sir.Return, sir.Throw:
 		return counts[r.Line]
-	case sir.Function:
-		return counts[r.Line+2]
+	case sir.Function, sir.Method:
+		for line := r.Line + 2; ; line++ {
+			if n, ok := counts[line]; ok {
+				return n
+			}
+		}
 	case sir.Body, sir.Branch, sir.Catch:
 		if r.Line == r.Code.EndLine {
 			return counts[r.Line]
@@ -66,52 +70,63 @@ func expected(r *sir.Region, counts map[int]int) int {
 	return counts[r.Line-1]
 }
 
-// TestWovenAgreesWithGcov checks that a woven program compiles without warnings, prints what it printed before, and
-// passes the beginning and the end of each region as often as gcov counts.
+// TestWovenAgreesWithGcov checks that woven programs compile without warnings, print what they printed before, and
+// pass the beginning and the end of each region as often as gcov counts.
 func TestWovenAgreesWithGcov(t *testing.T) {
-	const path = "testdata/ways.c"
-	dir := t.TempDir()
-	file := filepath.Join(dir, "ways.c")
-	regions, refused := woven(t, path, file)
-	plain := filepath.Join(dir, "plain")
-	run(t, "gcc", "-o", plain, path)
-	want, counts := run(t, plain), covered(t, path)
-	for _, flags := range [][]string{{"-O0", "-std=c99", "-pedantic"}, {"-O2"}} {
-		program := filepath.Join(dir, "ways")
-		run(t, "gcc", slices.Concat(flags, []string{"-no-pie", "-Wall", "-Wextra", "-Werror", "-o", program, file})...)
+	for _, c := range []struct {
+		path, compiler string
+		flags          []string
+		least          int      // regions that are woven
+		refused        map[string]string
+	}{
+		{"testdata/ways.c", "gcc", []string{"-std=c99", "-pedantic"}, 40, map[string]string{"ways:text/switch1.case1": "behind a label of a switch"}},
+		{"testdata/ways.cc", "g++", []string{"-std=c++11", "-pedantic", "-Wshadow"}, 30, map[string]string{"ways:main/loop1/call.add": "temporary objects"}},
+	} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, filepath.Base(c.path))
+		regions, refused := woven(t, c.path, file)
+		plain, program := filepath.Join(dir, "plain"), filepath.Join(dir, "ways")
+		run(t, c.compiler, "-o", plain, c.path)
+		want := run(t, plain)
+		run(t, c.compiler, slices.Concat(c.flags, []string{"-O2", "-no-pie", "-Wall", "-Wextra", "-Werror", "-o", program, file})...)
 		if got := run(t, program); got != want {
-			t.Errorf("%v: the woven program prints %q, not %q", flags, got, want)
+			t.Errorf("%s: the woven program prints %q, not %q", c.path, got, want)
 		}
-		im := open(t, program)
-		var all []uint64
-		for _, r := range regions {
-			if w := im.Index().ByID(r.ID); w == nil || w.Form != sir.Woven || w.Kind != r.Kind {
-				t.Fatalf("%v: the program has %s as %+v", flags, r.ID, w)
-			} else {
-				all = append(append(all, w.Code.Entries...), w.Code.Exits...)
-			}
+		compareWoven(t, program, regions, covered(t, c.path))
+		if len(regions) < c.least {
+			t.Errorf("%s: only %d regions can be woven; others: %v", c.path, len(regions), refused)
 		}
-		if flags[0] == "-O0" {
-			continue
-		}
-		passed := hits(t, program, ascending(all))
-		sum := func(places []uint64) (n int) {
-			for _, at := range places {
-				n += passed[at]
-			}
-			return n
-		}
-		for _, r := range regions {
-			c := im.Index().ByID(r.ID).Code
-			if begun, ended, want := sum(c.Entries), sum(c.Exits), expected(r, counts); begun != want || ended != want {
-				t.Errorf("%v: %s in line %d is begun %d and ended %d times, gcov says %d", flags, r.ID, r.Line, begun, ended, want)
+		for id, why := range c.refused {
+			if !strings.Contains(refused[id], why) {
+				t.Errorf("%s is refused with %q, want %q", id, refused[id], why)
 			}
 		}
 	}
-	if len(regions) < 40 {
-		t.Errorf("only %d regions can be woven; others: %v", len(regions), refused)
+}
+
+// compareWoven compares how often the regions of a program are begun and ended with gcov's counts of lines.
+func compareWoven(t *testing.T, program string, regions []*sir.Region, counts map[int]int) {
+	t.Helper()
+	im := open(t, program)
+	var all []uint64
+	for _, r := range regions {
+		w := im.Index().ByID(r.ID)
+		if w == nil || w.Form != sir.Woven || w.Kind != r.Kind {
+			t.Fatalf("%s has %s as %+v", program, r.ID, w)
+		}
+		all = append(append(all, w.Code.Entries...), w.Code.Exits...)
 	}
-	if why := refused["ways:text/switch1.case1"]; !strings.Contains(why, "behind a label of a switch") {
-		t.Errorf("a label of a switch: %q", why)
+	passed := hits(t, program, ascending(all))
+	sum := func(places []uint64) (n int) {
+		for _, at := range places {
+			n += passed[at]
+		}
+		return n
+	}
+	for _, r := range regions {
+		c := im.Index().ByID(r.ID).Code
+		if begun, ended, want := sum(c.Entries), sum(c.Exits), expected(r, counts); begun != want || ended != want {
+			t.Errorf("%s in line %d is begun %d and ended %d times, gcov says %d", r.ID, r.Line, begun, ended, want)
+		}
 	}
 }
