@@ -58,10 +58,7 @@ func (rs *resources) weave(ctx context.Context, whole *sir.Structure, all []mir.
 	}
 	s := probes.Sources{Program: whole.Programs[len(whole.Programs)-1]}
 	for i, r := range rs.sources {
-		if r.Out == "" {
-			continue // a header that the sources need, for example
-		}
-		s.Files = append(s.Files, weave.Source{Path: r.Path, Language: s.Program.Resources[i].Language, Text: r.Text})
+		s.Files = append(s.Files, weave.Source{Path: r.Path, Language: s.Program.Resources[i].Language, Text: r.Text, Fixed: r.Out == ""})
 		s.Outs, s.Modes = append(s.Outs, r.Out), append(s.Modes, rs.outs[i].mode)
 	}
 	err := rs.h.backend.Weave(ctx, rs.app, s)

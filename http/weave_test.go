@@ -48,7 +48,7 @@ func TestWeave(t *testing.T) {
 	good := "<sirreq>" + resource("a.h", "") + resource("a.c", "/woven/a.c") + resource("b.c", filepath.Join(dir, "b.c")) + "</sirreq>"
 	expect(t, serveAs(t, s, guest, "POST", "/mir", good), 403, "has the role read, this takes control")
 	expect(t, serveAs(t, s, root, "POST", "/mir", good), 200, `out="file:///woven/a.c"`)
-	if w := b.woven; len(w.Files) != 2 || w.Outs[0] != "file:///woven/a.c" || w.Modes[0].Perm() != 0o640 || w.Files[1].Path != filepath.Join(dir, "b.c") {
+	if w := b.woven; len(w.Files) != 3 || !w.Files[0].Fixed || w.Outs[1] != "file:///woven/a.c" || w.Modes[1].Perm() != 0o640 || w.Files[2].Path != filepath.Join(dir, "b.c") {
 		t.Errorf("what is woven into is %+v", w)
 	}
 }

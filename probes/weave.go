@@ -22,7 +22,7 @@ import (
 type Sources struct {
 	Program sir.Program
 	Files   []weave.Source
-	Outs    []string // the URI that each file is written to
+	Outs    []string // the URI that each file is written to, "" if it is not
 	Modes   []fs.FileMode
 }
 
@@ -73,6 +73,9 @@ func (w *weaving) take(s Sources, u deliver.User) error {
 	next := &sources{Sources: s, user: u}
 	for i, f := range s.Files {
 		next.bytes += int64(len(f.Text))
+		if f.Fixed {
+			continue
+		}
 		if err := r.queues.CheckFile(s.Outs[i], u); err != nil {
 			return failf(Forbidden, "cannot write woven sources: %v", err)
 		}
@@ -171,9 +174,11 @@ func (w *weaving) write(ctx context.Context, list []*Probe) error {
 	if err != nil {
 		return failf(CannotBeDone, "%v", err)
 	}
-	files := make([]deliver.Replacement, len(texts))
+	var files []deliver.Replacement
 	for i, text := range texts {
-		files[i] = deliver.Replacement{URI: w.sources.Outs[i], Text: text, Mode: w.sources.Modes[i]}
+		if uri := w.sources.Outs[i]; uri != "" {
+			files = append(files, deliver.Replacement{URI: uri, Text: text, Mode: w.sources.Modes[i]})
+		}
 	}
 	if err := w.app.registry.queues.Replace(w.sources.user, files); err != nil {
 		return failf(CannotBeDone, "%v", err)

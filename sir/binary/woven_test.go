@@ -76,7 +76,7 @@ func TestWovenAgreesWithGcov(t *testing.T) {
 	for _, c := range []struct {
 		path, compiler string
 		flags          []string
-		least          int      // regions that are woven
+		least          int // regions that are woven
 		refused        map[string]string
 	}{
 		{"testdata/ways.c", "gcc", []string{"-std=c99", "-pedantic"}, 40, map[string]string{"ways:text/switch1.case1": "behind a label of a switch"}},

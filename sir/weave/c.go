@@ -22,10 +22,40 @@ type cSource struct {
 	tokens []token
 	lines  lines
 	cpp    bool
+	outer  []int32         // the bracket around each token, and for a closing one what opens it; -1: none
+	macros map[string]bool // with parameters
 }
 
-func newCSource(s *Source) *cSource {
-	return &cSource{s, tokensOf(s.Text), linesOf(s.Text), s.Language == "c++"}
+func newCSource(s *Source, macros map[string]bool) *cSource {
+	c := &cSource{Source: s, tokens: tokensOf(s.Text), lines: linesOf(s.Text), cpp: s.Language == "c++", macros: macros}
+	c.nest()
+	return c
+}
+
+// nest finds the brackets around tokens. Those in branches of conditionals that are dead are for themselves.
+func (s *cSource) nest() {
+	var live, dead []int32
+	s.outer = make([]int32, len(s.tokens))
+	for i, t := range s.tokens {
+		open := &live
+		if t.kind == directive {
+			dead = nil
+		}
+		if t.dead {
+			open = &dead
+		}
+		s.outer[i] = -1
+		if n := len(*open); n > 0 {
+			s.outer[i] = (*open)[n-1]
+		}
+		switch {
+		case t.kind != sign:
+		case s.is(i, "(", "[", "{"):
+			*open = append(*open, int32(i))
+		case s.is(i, ")", "]", "}") && len(*open) > 0:
+			*open = (*open)[:len(*open)-1]
+		}
+	}
 }
 
 // woven returns the text with regions woven in. What it needs is before the first line, which keeps its number.
@@ -111,19 +141,10 @@ func (s *cSource) is(i int, texts ...string) bool {
 // word returns the text of a token.
 func (s *cSource) word(i int) string { return string(s.Text[s.tokens[i].start:s.tokens[i].end]) }
 
-// opening returns the sign that opens the bracket that a sign closes, -1 if there is none from a token on.
+// opening returns the bracket that a closing one belongs to, -1 if there is none from a token on.
 func (s *cSource) opening(from, closing int) int {
-	depth := 0
-	for i := closing; i >= from; i-- {
-		switch {
-		case s.tokens[i].dead:
-		case s.is(i, ")", "]", "}"):
-			depth++
-		case s.is(i, "(", "[", "{"):
-			if depth--; depth == 0 {
-				return i
-			}
-		}
+	if closing < from || !s.is(closing, ")", "]", "}") || int(s.outer[closing]) < from {
+		return -1
 	}
-	return -1
+	return int(s.outer[closing])
 }

@@ -22,10 +22,19 @@ func (p *piece) statement() ([]edit, error) {
 	if !p.is(p.to-1, ";", "}") && p.tokens[p.to-1].kind != directive {
 		return nil, errors.New("it is no statement")
 	}
+	if p.at.Kind == sir.If && p.is(p.to, "else") && !p.alone() {
+		return nil, errors.New("an else follows that was not understood")
+	}
 	if err := p.enclosed(); err != nil {
 		return nil, err
 	}
 	return []edit{p.before("{ " + p.begin + " "), p.behind(" }")}, nil
+}
+
+// alone reports whether the piece is a whole branch, which an else of the outer statement may follow.
+func (p *piece) alone() bool {
+	_, end, _ := p.at.around.extent(p.lines, len(p.Text))
+	return p.at.around.Kind == sir.Branch && end == p.tokens[p.to-1].end
 }
 
 // before inserts a text before the region. A directive stays at the beginning of its line, which keeps its number.
@@ -117,6 +126,9 @@ func (p *piece) call() ([]edit, error) {
 	if strings.HasPrefix(callee, "va_") || strings.HasPrefix(callee, "__builtin_") || callee == "offsetof" || callee == "_Static_assert" || callee == "static_assert" {
 		return nil, fmt.Errorf("%s is no function", callee)
 	}
+	if p.macros[callee] {
+		return nil, fmt.Errorf("%s is a macro", callee)
+	}
 	if p.is(p.to, ";") && p.beginsStatement() {
 		p.to++
 		return p.statement()
@@ -124,14 +136,45 @@ func (p *piece) call() ([]edit, error) {
 	if p.cpp {
 		return nil, errors.New("it is within an expression, and temporary objects of C++ live as long as their expression: measure a statement around it")
 	}
+	if p.stored() || p.label() {
+		return nil, fmt.Errorf("%s is a macro: it is more than a value, or a constant", callee)
+	}
 	if err := p.enclosed(); err != nil {
 		return nil, err
 	}
 	return []edit{p.before("__extension__ ({ " + p.begin + " "), p.behind("; })")}, nil
 }
 
+// stored reports whether the piece names an object whose address is taken or that is changed.
+func (p *piece) stored() bool {
+	next, before := p.to, p.from-1
+	joined := func(i int) bool { return i+1 < len(p.tokens) && p.tokens[i].end == p.tokens[i+1].start }
+	switch {
+	case p.is(next, ".") || p.is(next, "=") && !(joined(next) && p.is(next+1, "=")):
+		return true
+	case p.is(next, "+", "-") && joined(next) && (p.word(next) == p.word(next+1) || p.is(next+1, "=")):
+		return true
+	case p.is(before, "&"):
+		return !(before > 0 && (p.tokens[before-1].kind == word && !p.is(before-1, "return") || p.tokens[before-1].kind == number || p.is(before-1, "]")))
+	}
+	return p.is(before, "+", "-") && p.is(before-1, p.word(before)) && joined(before-1)
+}
+
+// label reports whether the piece is in a label of a switch.
+func (p *piece) label() bool {
+	for i := p.from - 1; i >= 0 && !p.is(i, ";", "{", "}", ":"); i-- {
+		if p.is(i, "case") {
+			return true
+		}
+	}
+	return false
+}
+
 // beginsStatement reports whether the piece is at the beginning of a statement.
 func (p *piece) beginsStatement() bool {
+	if around := int(p.outer[p.from]); around >= 0 && !p.is(around, "{") {
+		return false // the head of a loop
+	}
 	before := p.from - 1
 	for before >= 0 && p.tokens[before].kind == directive {
 		before--

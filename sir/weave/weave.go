@@ -11,7 +11,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"sync"
 
 	"mirador/sir"
 )
@@ -21,14 +23,24 @@ type Source struct {
 	Path     string // in the positions of regions
 	Language string
 	Text     []byte
+	// Fixed sources are not woven. What they define is known.
+	Fixed bool
 }
 
-// Weaving has the sources of a program, as they are without woven regions. It does not change, and may be used from
-// any goroutine.
+// Weaving has the sources of a program, as they are without woven regions. It may be used from any goroutine.
 type Weaving struct {
 	id      string
 	sources []Source
 	regions map[string]*located
+	macros  map[string]bool // with parameters
+	recent  recent
+}
+
+// recent is the source that was looked at last, because requests come one by one.
+type recent struct {
+	sync.Mutex
+	at  int
+	has *cSource
 }
 
 // located is a region with those around it.
@@ -47,8 +59,11 @@ func (e *Refusal) Error() string { return fmt.Sprintf("%s cannot be woven: %s", 
 // New returns the weaving of a program. The id, of 16 hexadecimal digits or more, is written into the sources, so that
 // the program that is built from them tells which weaving it is of.
 func New(id string, p *sir.Program, sources []Source) (*Weaving, error) {
-	w := &Weaving{id: id, sources: sources, regions: map[string]*located{}}
+	w := &Weaving{id: id, sources: sources, regions: map[string]*located{}, macros: map[string]bool{}}
 	for _, s := range sources {
+		for _, found := range macro.FindAllSubmatch(s.Text, -1) {
+			w.macros[string(found[1])] = true
+		}
 		if bytes.Contains(s.Text, []byte("MIRADOR_WEAVING(")) {
 			return nil, fmt.Errorf("%s has woven regions already: name the source that it was made from", s.Path)
 		}
@@ -57,6 +72,8 @@ func New(id string, p *sir.Program, sources []Source) (*Weaving, error) {
 	return w, nil
 }
 
+var macro = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*define[ \t]+(\w+)\(`)
+
 func (w *Weaving) add(regions []sir.Region, around *located) {
 	for i := range regions {
 		r := &regions[i]
@@ -64,7 +81,7 @@ func (w *Weaving) add(regions []sir.Region, around *located) {
 		if around != nil {
 			l.depth = around.depth + 1
 		}
-		l.source = slices.IndexFunc(w.sources, func(s Source) bool { return s.Path == r.File })
+		l.source = slices.IndexFunc(w.sources, func(s Source) bool { return s.Path == r.File && !s.Fixed })
 		if l.source >= 0 {
 			w.regions[r.ID] = l
 		}
@@ -116,9 +133,19 @@ func (w *Weaving) weave(source int, regions []*located) ([]byte, error) {
 	slices.SortFunc(regions, func(a, b *located) int { return cmp.Compare(a.ID, b.ID) })
 	switch s.Language {
 	case "c", "c++":
-		return newCSource(s).woven(w.id, source, regions)
+		return w.cSource(source).woven(w.id, source, regions)
 	}
 	return nil, &Refusal{regions[0].ID, fmt.Sprintf("regions of sources in %s cannot be woven; measure them in the running program", s.Language)}
+}
+
+// cSource returns the tokens of a source.
+func (w *Weaving) cSource(at int) *cSource {
+	w.recent.Lock()
+	defer w.recent.Unlock()
+	if w.recent.has == nil || w.recent.at != at {
+		w.recent.at, w.recent.has = at, newCSource(&w.sources[at], w.macros)
+	}
+	return w.recent.has
 }
 
 // longestID limits ids, which are texts in assembly code.
