@@ -78,6 +78,7 @@ type harness struct {
 	engineRecords *engineRecords
 	spent         func() omis.Spending // the cost of all probes; nil: unknown
 	starts        []node.Start         // what the runtime tells of new processes, one after the other
+	weaving       string               // of the program of all processes
 	data          string               // the directory of the journal; "": no journal
 	registry      *probes.Registry
 	talk          *conform.Conversation
@@ -146,7 +147,7 @@ func (p programs) Modules(context.Context, int, string) ([]translate.Module, err
 	return p.h.modules(), nil
 }
 
-func (programs) Weaving(string, int) string { return "" }
+func (p programs) Weaving(string, int) string { return p.h.weaving }
 
 func (programs) Goroutines(context.Context, int, int) ([]node.GoroutineInfo, error) { return nil, nil }
 
@@ -179,6 +180,10 @@ func (h *harness) modules() []translate.Module {
 	m := newModule("bin/mmul")
 	m.Program.Regions = []sir.Region{{ID: unit, Name: "multiply", Symbol: "multiply", Entry: entry}}
 	m.Locator.(exits)[unit] = []uint64{leave}
+	if m.Program.Weaving = h.weaving; h.weaving != "" {
+		m.Program.Markers = []sir.Region{{ID: wovenUnit, Name: wovenUnit, Form: sir.Woven, Entry: entry, Code: &sir.Code{}}}
+		m.Locator.(exits)[wovenUnit] = []uint64{leave}
+	}
 	return []translate.Module{m}
 }
 

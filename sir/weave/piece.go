@@ -22,13 +22,22 @@ func (p *piece) statement() ([]edit, error) {
 	if !p.is(p.to-1, ";", "}") && p.tokens[p.to-1].kind != directive {
 		return nil, errors.New("it is no statement")
 	}
-	if p.at.Kind == sir.If && p.is(p.to, "else") && !p.alone() {
+	if p.at.Kind == sir.If && p.beforeElse() && !p.alone() {
 		return nil, errors.New("an else follows that was not understood")
 	}
 	if err := p.enclosed(); err != nil {
 		return nil, err
 	}
 	return []edit{p.before("{ " + p.begin + " "), p.behind(" }")}, nil
+}
+
+// beforeElse reports whether an else follows.
+func (p *piece) beforeElse() bool {
+	next := p.to
+	for next < len(p.tokens) && p.tokens[next].kind == directive {
+		next++
+	}
+	return p.is(next, "else")
 }
 
 // alone reports whether the piece is a whole branch, which an else of the outer statement may follow.

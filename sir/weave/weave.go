@@ -67,6 +67,9 @@ func New(id string, p *sir.Program, sources []Source) (*Weaving, error) {
 		if bytes.Contains(s.Text, []byte("MIRADOR_WEAVING(")) {
 			return nil, fmt.Errorf("%s has woven regions already: name the source that it was made from", s.Path)
 		}
+		if !s.Fixed && s.Language != "c" && s.Language != "c++" {
+			return nil, fmt.Errorf("%s: sources in %s cannot be woven; leave out the attribute out, and measure the regions in the running program", s.Path, s.Language)
+		}
 	}
 	w.add(p.Regions, nil)
 	return w, nil
@@ -129,13 +132,8 @@ func (w *Weaving) weave(source int, regions []*located) ([]byte, error) {
 	if len(regions) == 0 {
 		return nil, nil
 	}
-	s := &w.sources[source]
 	slices.SortFunc(regions, func(a, b *located) int { return cmp.Compare(a.ID, b.ID) })
-	switch s.Language {
-	case "c", "c++":
-		return w.cSource(source).woven(w.id, source, regions)
-	}
-	return nil, &Refusal{regions[0].ID, fmt.Sprintf("regions of sources in %s cannot be woven; measure them in the running program", s.Language)}
+	return w.cSource(source).woven(w.id, source, regions)
 }
 
 // cSource returns the tokens of a source.

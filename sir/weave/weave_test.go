@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"mirador/sir"
 	"mirador/sir/source"
 	"mirador/sir/weave"
 )
@@ -71,6 +72,7 @@ func TestRefusals(t *testing.T) {
 		{"p.c", "p:f/loop1", "int f(int n) { switch (n) { case 1: while (n) { case 2: g(); } } }", "a label of a switch"},
 		{"p.c", "p:f/switch1.case1", "int f(int n) { switch (n) { case 1: g(); } }", "behind a label"},
 		{"p.c", "p:f/loop1", "int f(int n) { while (n) {\n#if A\n g(); }\n#else\n h(); }\n#endif\n }", "conditional of the preprocessor"},
+		{"p.c", "p:f/if1", "int f(int n) { if (n) { g(); }\n#if A\n else if (n > 1) { h(); }\n#endif\n }", "an else follows"},
 		{"p.c", "p:f/call.AT", "#define AT(n) list[n]\nint f(void) { AT(1) = 2; }", "AT is a macro"},
 		{"p.c", "p:f/call.at", "int f(void) { at(1) = 2; }", "more than a value"},
 		{"p.c", "p:f/call.at", "int *f(void) { return &at(1); }", "more than a value"},
@@ -81,7 +83,6 @@ func TestRefusals(t *testing.T) {
 		{"p.cc", "p:f", "constexpr int f(int n) { return n; }", "is constexpr"},
 		{"p.cc", "p:f", "void f() try { g(); } catch (...) { h(); }", "is a try block"},
 		{"p.cc", "p:f/allocation1", "int *f() { return new int; }", "is an expression"},
-		{"P.java", "P.f(int)", "class P { int f(int n) { return n; } }", "sources in java cannot be woven"},
 	} {
 		w, ids := weaving(t, c.path, c.text)
 		id := c.id
@@ -97,6 +98,9 @@ func TestRefusals(t *testing.T) {
 		if err := w.Check(id); !errors.As(err, &no) || no.ID != id || !strings.Contains(no.Why, c.why) {
 			t.Errorf("%q: %v, want %q", c.text, err, c.why)
 		}
+	}
+	if _, err := weave.New("0123456789abcdef", &sir.Program{}, []weave.Source{{Path: "P.java", Language: "java"}}); err == nil || !strings.Contains(err.Error(), "sources in java cannot be woven") {
+		t.Errorf("a source in Java: %v", err)
 	}
 	w, _ := weaving(t, "p.c", "int f(void) { g(); }")
 	texts, err := w.Weave([]string{"p:f", "p:f"})
