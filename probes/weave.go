@@ -42,8 +42,8 @@ type sources struct {
 	bytes int64
 }
 
-// mostWoven limits the texts of all applications.
-const mostWoven = 256 << 20
+// mostWoven limits the memory that the sources of all applications take.
+const mostWoven = 512 << 20
 
 // wovenBytes counts the texts of a registry.
 type wovenBytes struct{ atomic.Int64 }
@@ -72,7 +72,6 @@ func (w *weaving) take(s Sources, u deliver.User) error {
 	r := w.app.registry
 	next := &sources{Sources: s, user: u}
 	for i, f := range s.Files {
-		next.bytes += int64(len(f.Text))
 		if f.Fixed {
 			continue
 		}
@@ -91,9 +90,10 @@ func (w *weaving) take(s Sources, u deliver.User) error {
 		return failf(CannotBeDone, "%v", err)
 	}
 	w.drop()
+	next.bytes = next.Memory()
 	if total := r.woven.Add(next.bytes); total > mostWoven {
 		r.woven.Add(-next.bytes)
-		return failf(Unavailable, "the sources that applications weave into have more than %d MB: release an application", mostWoven>>20)
+		return failf(Unavailable, "the sources that applications weave into would take more than %d MB of memory: release an application", mostWoven>>20)
 	}
 	w.app.mu.Lock()
 	w.id = id

@@ -100,9 +100,11 @@ func (s *cSource) region(l *located, begin string) ([]edit, error) {
 	start, end, ok := l.extent(s.lines, len(s.Text))
 	from, to := s.find(start), s.find(end)
 	switch {
+	case len(s.tokens) > mostTokens:
+		return nil, fmt.Errorf("its source has more than %d words and signs", mostTokens)
 	case len(l.name()) > longestID:
 		return nil, errors.New("its id is too long")
-	case !ok || from >= to || s.tokens[from].start != start || s.tokens[to-1].end != end:
+	case !ok || from >= to || int(s.tokens[from].start) != start || int(s.tokens[to-1].end) != end:
 		return nil, errors.New("its text does not begin and end with words of the language, as where a macro makes it")
 	}
 	p := &piece{s, l, from, to, begin}
@@ -129,13 +131,22 @@ func (s *cSource) region(l *located, begin string) ([]edit, error) {
 
 // find returns the first token that begins at a byte or behind it.
 func (s *cSource) find(offset int) int {
-	i, _ := slices.BinarySearchFunc(s.tokens, offset, func(t token, at int) int { return t.start - at })
+	i, _ := slices.BinarySearchFunc(s.tokens, offset, func(t token, at int) int { return int(t.start) - at })
 	return i
 }
 
 // is reports whether a token is one of some words or signs. No token is before the first and behind the last one.
 func (s *cSource) is(i int, texts ...string) bool {
-	return i >= 0 && i < len(s.tokens) && s.tokens[i].kind != quoted && slices.Contains(texts, s.word(i))
+	if i < 0 || i >= len(s.tokens) || s.tokens[i].kind == quoted {
+		return false
+	}
+	own := s.Text[s.tokens[i].start:s.tokens[i].end]
+	for _, text := range texts {
+		if string(own) == text {
+			return true
+		}
+	}
+	return false
 }
 
 // word returns the text of a token.

@@ -43,15 +43,15 @@ func (p *piece) beforeElse() bool {
 // alone reports whether the piece is a whole branch, which an else of the outer statement may follow.
 func (p *piece) alone() bool {
 	_, end, _ := p.at.around.extent(p.lines, len(p.Text))
-	return p.at.around.Kind == sir.Branch && end == p.tokens[p.to-1].end
+	return p.at.around.Kind == sir.Branch && end == int(p.tokens[p.to-1].end)
 }
 
 // before inserts a text before the region. A directive stays at the beginning of its line, which keeps its number.
 func (p *piece) before(text string) edit {
-	e := edit{at: p.tokens[p.from].start, depth: p.at.depth, text: text}
+	e := edit{at: int(p.tokens[p.from].start), depth: p.at.depth, text: text}
 	if p.tokens[p.from].kind == directive {
 		line := p.lines.of(e.at)
-		e.at = p.lines[line-1]
+		e.at = int(p.lines[line-1])
 		e.text = fmt.Sprintf("%s\n#line %d\n", strings.TrimSpace(text), line)
 	}
 	return e
@@ -60,7 +60,7 @@ func (p *piece) before(text string) edit {
 // behind inserts a text behind the region. Behind a directive that is on the next line.
 func (p *piece) behind(text string) edit {
 	last := p.tokens[p.to-1]
-	e := edit{at: last.end, depth: p.at.depth, end: true, text: text}
+	e := edit{at: int(last.end), depth: p.at.depth, end: true, text: text}
 	if last.kind != directive {
 		return e
 	}
@@ -87,7 +87,7 @@ func (p *piece) function() ([]edit, error) {
 	if err := errors.Join(p.whole(p.from, brace), p.whole(brace, p.to)); err != nil {
 		return nil, err
 	}
-	return []edit{{at: p.tokens[brace].end, depth: p.at.depth, text: " " + p.begin}}, nil
+	return []edit{{at: int(p.tokens[brace].end), depth: p.at.depth, text: " " + p.begin}}, nil
 }
 
 // unit returns the tokens of the function that contains the piece.
@@ -123,7 +123,7 @@ func (p *piece) inBraces() ([]edit, error) {
 	if err := p.enclosed(); err != nil {
 		return nil, err
 	}
-	return []edit{{at: p.tokens[brace].end, depth: p.at.depth, text: " " + p.begin}}, nil
+	return []edit{{at: int(p.tokens[brace].end), depth: p.at.depth, text: " " + p.begin}}, nil
 }
 
 // call puts a call in braces if it is a statement. In C an expression can contain a block.
@@ -349,7 +349,7 @@ func (p *piece) entered() error {
 			continue
 		}
 		if p.is(i-1, "goto") && (p.is(i, "*") || labels[p.word(i)]) || p.is(i-1, "&&") && labels[p.word(i)] && p.is(i-2, "=", "{", ",", "(") {
-			return fmt.Errorf("a goto leads into it, at line %d", p.lines.of(p.tokens[i].start))
+			return fmt.Errorf("a goto leads into it, at line %d", p.lines.of(int(p.tokens[i].start)))
 		}
 	}
 	return nil

@@ -19,11 +19,11 @@ const (
 
 // token is a token of C or C++. Comments are none.
 type token struct {
-	kind       kind
-	start, end int
+	kind kind
 	// dead is set in branches of conditionals that the structure of the source does not contain: all but the first
 	// one that is not "#if 0".
-	dead bool
+	dead       bool
+	start, end int32 // a source has less than 2 GB
 }
 
 // lexer finds the tokens of a text, which may be any bytes.
@@ -38,9 +38,12 @@ type lexer struct {
 // conditional is an #if whose #endif was not seen yet.
 type conditional struct{ dead, taken, outer bool }
 
+// mostTokens limits the tokens of a source, because they take more memory than the source.
+const mostTokens = 4_000_000
+
 func tokensOf(text []byte) []token {
 	l := &lexer{text: text, at: markSize(text), fresh: true}
-	for l.at < len(text) {
+	for l.at < len(text) && len(l.tokens) <= mostTokens {
 		l.next()
 	}
 	return l.tokens
@@ -77,8 +80,11 @@ func (l *lexer) next() {
 	default:
 		start := l.at
 		l.at++
-		if l.at < len(l.text) && slices.Contains([]string{"::", "->", "&&"}, string(l.text[start:l.at+1])) {
-			l.at++
+		if l.at < len(l.text) {
+			switch string(l.text[start : l.at+1]) {
+			case "::", "->", "&&":
+				l.at++
+			}
 		}
 		l.add(sign, start)
 	}
@@ -86,7 +92,7 @@ func (l *lexer) next() {
 
 func (l *lexer) add(k kind, start int) {
 	dead := len(l.open) > 0 && l.open[len(l.open)-1].dead
-	l.tokens = append(l.tokens, token{k, start, l.at, dead})
+	l.tokens = append(l.tokens, token{k, dead, int32(start), int32(l.at)})
 	l.fresh = false
 }
 

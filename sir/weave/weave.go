@@ -92,8 +92,13 @@ func (w *Weaving) add(regions []sir.Region, around *located) {
 	}
 }
 
-// ID returns the id of the weaving.
-func (w *Weaving) ID() string { return w.id }
+// Memory returns how many bytes the weaving may take: a source takes up to 10 times its size while it is woven.
+func (w *Weaving) Memory() (n int64) {
+	for _, s := range w.sources {
+		n += 10 * int64(len(s.Text))
+	}
+	return n + 600*int64(len(w.regions))
+}
 
 // Has reports whether the program has a region with an id.
 func (w *Weaving) Has(id string) bool { return w.regions[id] != nil }
@@ -190,13 +195,13 @@ func endsFirst(a, b edit) int {
 }
 
 // lines has where the lines of a text begin.
-type lines []int
+type lines []int32
 
 func linesOf(text []byte) lines {
 	starts := lines{0}
 	for i, b := range text {
 		if b == '\n' {
-			starts = append(starts, i+1)
+			starts = append(starts, int32(i+1))
 		}
 	}
 	return starts
@@ -207,12 +212,12 @@ func (l lines) offset(line, column int) int {
 	if line < 1 || line > len(l) || column < 1 {
 		return -1
 	}
-	return l[line-1] + column - 1
+	return int(l[line-1]) + column - 1
 }
 
 // of returns the number of the line with a byte, from 1.
 func (l lines) of(offset int) int {
-	i, found := slices.BinarySearch(l, offset)
+	i, found := slices.BinarySearch(l, int32(offset))
 	if found {
 		return i + 1
 	}

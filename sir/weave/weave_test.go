@@ -151,3 +151,16 @@ func FuzzWeave(f *testing.F) {
 		}
 	})
 }
+
+// TestLongSource checks that a source of more words than the memory has room for is refused.
+func TestLongSource(t *testing.T) {
+	text := "int f(void) {" + strings.Repeat(";", 4_100_000) + "}"
+	p := sir.Program{Regions: []sir.Region{{ID: "p:f", Kind: sir.Function, File: "p.c", Line: 1, Extent: &sir.Extent{Column: 1, EndLine: 1, EndColumn: len(text)}}}}
+	w, err := weave.New("0123456789abcdef", &p, []weave.Source{{Path: "p.c", Language: "c", Text: []byte(text)}})
+	if err != nil || w.Memory() < int64(len(text)) {
+		t.Fatal(w, err)
+	}
+	if err := w.Check("p:f"); err == nil || !strings.Contains(err.Error(), "words and signs") {
+		t.Errorf("a source of 4,100,000 statements: %v", err)
+	}
+}
