@@ -75,7 +75,7 @@ func (im *Image) finishWoven(r *sir.Region, units []sir.Region) {
 }
 
 // level checks that the stack pointer is the same where a woven region begins and ends in a function: timers identify
-// an execution by it. It differs only if the region calls alloca. Code that is not understood passes.
+// an execution by it. It differs only if the region calls alloca. Functions that are not understood pass.
 func (im *Image) level(r *sir.Region) error {
 	begins := map[uint64]stackAt{} // by function
 	for i, at := range slices.Concat(r.Code.Entries, r.Code.Exits) {
@@ -94,6 +94,7 @@ func (im *Image) level(r *sir.Region) error {
 		begin, seen := begins[f.addr]
 		switch {
 		case !depth.known:
+			return fmt.Errorf("the stack pointer at %#x, where %s begins or ends, depends on the way there", at, r.ID)
 		case !seen && i < len(r.Code.Entries):
 			begins[f.addr] = depth
 		case seen && begin != depth:

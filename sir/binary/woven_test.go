@@ -130,3 +130,33 @@ func compareWoven(t *testing.T, program string, regions []*sir.Region, counts ma
 		}
 	}
 }
+
+// TestWovenStack checks that a woven region which calls alloca is counted, not timed: a timer would not find its end.
+func TestWovenStack(t *testing.T) {
+	dir := t.TempDir()
+	file, program := filepath.Join(dir, "stack.c"), filepath.Join(dir, "ways")
+	const text = `__attribute__((noinline)) int use(char *p, int n) { p[0] = (char)n; return p[n / 2]; }
+int f(int n) {
+	int s = use((char *)&n, 0);
+	for (int i = 0; i < n; i++) s += i;
+	if (n > 1) s += use(__builtin_alloca((unsigned)n), n);
+	return s;
+}
+int main(int argc, char **argv) { (void)argv; return f(argc) & 1; }
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	woven(t, file, file)
+	run(t, "gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", program, file)
+	im := open(t, program)
+	for id, why := range map[string]string{"ways:f/if1": "depends on the way there", "ways:f/if1.then": "the stack pointer is not the same", "ways:f/loop1": "", "ways:f/loop1/body": "", "ways:main": ""} {
+		r := im.Index().ByID(id)
+		if at, err := im.Entries(r); err != nil || len(at) == 0 {
+			t.Errorf("%s begins at %#x, %v", id, at, err)
+		}
+		if _, err := im.Exits(r); why == "" && err != nil || why != "" && (err == nil || !strings.Contains(err.Error(), why)) {
+			t.Errorf("the end of %s: %v, want %q", id, err, why)
+		}
+	}
+}
