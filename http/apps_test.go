@@ -275,6 +275,7 @@ func TestResources(t *testing.T) {
 		`in="ftp://example.org/a.c"`:                 {403, "mirador serve --resources ftp://example.org/"},
 		`in="gopher://example.org/a.c"`:              {403, "http, https and ftp are known"},
 		`in="http://allowed.example/in/../a.c"`:      {403, "what its configuration allows"},
+		`in="http://%zz/a.c"`:                        {400, "cannot read the resource"},
 		`in="ftp://user:secret@example.org/a"`:       {403, "cannot open the resource ftp://user:xxxxx@example.org/a"},
 		`in="file:///bin/one" out="file:///tmp/one"`: {422, "out"},
 	} {
@@ -283,4 +284,8 @@ func TestResources(t *testing.T) {
 			t.Errorf("%s: status %d, want %d: %s", resource, w.Code, want.status, w.Body)
 		}
 	}
+	for range mostFetching {
+		s.fetching <- struct{}{}
+	}
+	expect(t, serveAs(t, s, root, "POST", "/mir", "<sirreq><resource in='http://allowed.example/in/a.c'/></sirreq>"), 503, "resources of 4 requests are being fetched")
 }

@@ -31,6 +31,20 @@ func TestHostileSources(t *testing.T) {
 	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "more than 16 MB") {
 		t.Errorf("100 MB of braces: %v", err)
 	}
+	many, much := make([]Resource, MostFiles+1), make([]Resource, 5)
+	for i := range many {
+		many[i] = Resource{In: "a.c", Path: "a.c"}
+	}
+	for i := range much {
+		much[i] = Resource{In: "a.c", Path: "a.c", Text: make([]byte, MostBytes)}
+	}
+	for why, resources := range map[string][]Resource{
+		"at most 10000 sources": many, "more than 64 MB": much, "does not tell a language": {{In: "a.txt", Path: "a.txt"}},
+	} {
+		if _, err := Read(context.Background(), "hostile", resources); !errors.As(err, &refused) || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v", why, err)
+		}
+	}
 	ended, end := context.WithCancel(context.Background())
 	end()
 	if _, err := Read(ended, "hostile", []Resource{{In: "a.c", Path: "a.c", Text: bytes.Repeat([]byte("f(1);\n"), 1<<20)}}); !errors.Is(err, context.Canceled) {
