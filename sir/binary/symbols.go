@@ -43,7 +43,11 @@ func functions(main, debug *elfFile, frames func() frameTable) ([]symbol, error)
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, syms...)
+			if all == nil {
+				all = syms
+			} else {
+				all = append(all, syms...)
+			}
 			stripped = stripped && s.Type != elf.SHT_SYMTAB
 		}
 		if main == debug {
@@ -62,7 +66,12 @@ func functions(main, debug *elfFile, frames func() frameTable) ([]symbol, error)
 	return all, nil
 }
 
-func bySymbol(a, b symbol) int { return cmp.Or(cmp.Compare(a.addr, b.addr), byPreference(a, b)) }
+func bySymbol(a, b symbol) int {
+	if c := cmp.Compare(a.addr, b.addr); c != 0 {
+		return c
+	}
+	return byPreference(a, b)
+}
 
 func readSymbols(f *elfFile, s *elf.Section) ([]symbol, error) {
 	if int(s.Link) >= len(f.Sections) {
@@ -81,18 +90,23 @@ func readSymbols(f *elfFile, s *elf.Section) ([]symbol, error) {
 	if s.Type == elf.SHT_DYNSYM {
 		versions = readVersions(f)
 	}
-	var syms []symbol
-	file, total := "", 0
 	const size = elf.Sym64Size
+	count := 0
+	for i := 1; (i+1)*size <= len(table); i++ {
+		if isFunction(table[i*size:]) {
+			count++
+		}
+	}
+	syms := make([]symbol, 0, count)
+	file, total := "", 0
 	for i := 1; (i+1)*size <= len(table); i++ {
 		e := table[i*size:]
 		kind, bind := elf.SymType(e[4]&15), elf.SymBind(e[4]>>4)
-		section := elf.SectionIndex(le16(e[6:]))
 		if kind == elf.STT_FILE {
 			file = cString(names, le32(e))
 			continue
 		}
-		if kind != elf.STT_FUNC && kind != elf.STT_GNU_IFUNC || section == elf.SHN_UNDEF || section == elf.SHN_ABS {
+		if !isFunction(e) {
 			continue
 		}
 		name := cString(names, le32(e))
@@ -113,6 +127,12 @@ func readSymbols(f *elfFile, s *elf.Section) ([]symbol, error) {
 		syms = append(syms, sym)
 	}
 	return syms, nil
+}
+
+// isFunction reports whether an entry of a symbol table is that of a function with code.
+func isFunction(e []byte) bool {
+	kind, section := elf.SymType(e[4]&15), elf.SectionIndex(le16(e[6:]))
+	return (kind == elf.STT_FUNC || kind == elf.STT_GNU_IFUNC) && section != elf.SHN_UNDEF && section != elf.SHN_ABS
 }
 
 // splitVersion removes the version from a name of .symtab: "f@@V" is the default version of f

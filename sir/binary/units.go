@@ -66,14 +66,21 @@ func (im *Image) makeFunctions() sir.Program {
 // identities assigns a unique id to every function.
 type identities struct {
 	base   string
-	shared map[string]int // number of functions with the symbol
+	shared map[string]int // number of functions with the symbol of a local one
 	used   map[string]int
 }
 
 func newIdentities(base string, funcs []symbol) *identities {
-	ids := &identities{base: printable(base), shared: make(map[string]int, len(funcs)), used: make(map[string]int, len(funcs))}
-	for _, f := range funcs {
-		ids.shared[f.name]++
+	ids := &identities{base: printable(base), shared: map[string]int{}, used: make(map[string]int, len(funcs))}
+	for i := range funcs {
+		if funcs[i].local {
+			ids.shared[funcs[i].name] = 0
+		}
+	}
+	for i := range funcs {
+		if n, ok := ids.shared[funcs[i].name]; ok {
+			ids.shared[funcs[i].name] = n + 1
+		}
 	}
 	return ids
 }
