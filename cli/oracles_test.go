@@ -75,6 +75,7 @@ var oracles = map[string]oracle{
 	"thread_has_been_scheduled":   {"the kernel's count of switches", "TestSchedulingLive TestScheduling"},
 	"thread_has_been_descheduled": {"the kernel's count of switches", "TestSchedulingLive TestScheduling"},
 	"thread_reached_addr":         {"the target's count", "TestEventsLive TestCounts"},
+	"pa_thread_reached_addr_if":   {"the target's count of jumps taken", "TestBranches"},
 	"thread_executed_insn":        {"gdb's steps", "TestStepsAgreeWithGDB"},
 	"thread_executed_insn_call":   {"gdb's steps", "TestStepsAgreeWithGDB"},
 	"thread_has_started_lib_call": {"the target's count", "TestEventsLive TestLibraryCalls"},

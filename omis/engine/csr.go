@@ -47,6 +47,7 @@ type definition struct {
 type source struct {
 	kind    node.EventKind // by the node or, from firstOfEngine on, by the engine
 	address int
+	when    int            // condition of the flags at the address
 	call    int            // name of a function or a system call
 	numbers int            // list of signals or tags
 	user    bool           // by user_event_raise
@@ -117,6 +118,13 @@ func (d *definition) fill(home *machine) error {
 			return omis.Errorf(omis.ParameterError, "the address does not fit into 64 bits")
 		}
 		d.watch.Addr = addr
+	}
+	if i := d.source.when; i > 0 {
+		number, ok := d.args[i].Uint64()
+		if !ok || number >= node.MostConditions {
+			return omis.Errorf(omis.ParameterError, "the number of a condition is at most %d", node.MostConditions-1)
+		}
+		d.watch.When = node.If(uint8(number))
 	}
 	if i := d.source.call; i > 0 {
 		d.watch.Name = d.args[i].Str

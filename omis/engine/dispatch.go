@@ -48,6 +48,7 @@ type point struct {
 	told  bool               // some requests use parameters of the event
 	occ   service.Occurrence // of the current hit
 	who   held               // the thread of the current hit
+	flags uint64             // of the processor at the current hit
 	cpu   func() (int64, error)
 	info  func(node.ProcFields) (node.ProcInfo, error)
 	meter func(thread omis.Token, event string) (node.Meter, error)
@@ -217,6 +218,9 @@ func (s *subscription) hitsBy(how string) *placing.Hits {
 // concerns reports whether a hit is one that a request waits for: it belongs to one of the request's
 // threads or queues, and its tool has not detached from the thread.
 func (p *point) concerns(s *subscription) bool {
+	if !s.csr.event.watch.When.Holds(p.flags) {
+		return false
+	}
 	part := p.occ.Thread
 	if p.key.kind == node.EventQueueExtended {
 		part = p.occ.Params[0].Token()
@@ -229,6 +233,7 @@ func (p *point) concerns(s *subscription) bool {
 
 // occurred sets what actions see of the hit.
 func (p *point) occurred(hit *node.Hit) {
+	p.flags = hit.Flags
 	p.occ = service.Occurrence{
 		Node: p.node.token, Proc: p.proc.token, Thread: omis.Undefined,
 		Time: hit.Time, At: hit.Place(), Now: hit.Now, Held: hit.Held,

@@ -10,6 +10,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/engine/placing"
+	"mirador/omis/node"
 	"mirador/omis/program"
 	"mirador/omis/service"
 )
@@ -89,7 +90,11 @@ func (e *Engine) adopt(table service.Table) {
 			e.actions[s.Name] = a
 		}
 		if s.Source != nil || s.Event != 0 {
-			e.sources[s.Name] = source{kind: s.Event, open: s.Source}
+			src := source{kind: s.Event, open: s.Source}
+			if s.Event == node.EventReachedAddr {
+				src.address, src.when = 1, 2
+			}
+			e.sources[s.Name] = src
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -43,6 +44,29 @@ func TestSignalEvents(t *testing.T) {
 	d.want("0 OMIS_CSR_TRIGGERED(10) [t_1] c_2\n1 OMIS_OK [] 1,[10]\n", "0 OMIS_CSR_TRIGGERED(10) [t_1] c_2\n1 OMIS_OK [] 1,[11]\n")
 	if w := b.node.Planted(); len(w[1].Signals) != 2 {
 		t.Errorf("the node watches the signals %v", w[1].Signals)
+	}
+}
+
+// TestReachedUnderCondition checks that requests with a condition, its opposite and none share an address.
+func TestReachedUnderCondition(t *testing.T) {
+	b := start(t, pa.New())
+	p := b.node.Add(1, nil, 11)
+	b.ask(`: proc_attach3([],1,"") pa_counter_create() pa_counter_create() pa_counter_create()`)
+	const equal = 4
+	b.listen(fmt.Sprintf("pa_thread_reached_addr_if([],0x10,%d) : pa_counter_add([pa_c_1],1)", equal), omis.DontReturnEnDis)
+	b.listen(fmt.Sprintf("pa_thread_reached_addr_if([],0x10,%d) : pa_counter_add([pa_c_2],1)", equal^1), omis.DontReturnEnDis)
+	b.listen("thread_reached_addr([],0x10) : pa_counter_add([pa_c_3],1)", omis.DontReturnEnDis)
+	b.ask(": csr_enable([])")
+	for _, flags := range []uint64{node.FlagZero, node.FlagZero | node.FlagCarry, node.FlagCarry} {
+		<-p.Hit(node.EventReachedAddr, node.Hit{TID: 11, Addr: 0x10, Flags: flags, Held: node.HeldByPtrace})
+	}
+	for i, want := range []int64{2, 1, 3} {
+		if got := b.ask(fmt.Sprintf(": pa_counter_read([pa_c_%d])", i+1)); !strings.Contains(got, fmt.Sprintf("t_1,%d]", want)) {
+			t.Errorf("counter %d is %s, want %d", i+1, got, want)
+		}
+	}
+	if got := b.ask("pa_thread_reached_addr_if([],0x10,16) : pa_counter_add([pa_c_1],1)"); !strings.Contains(got, "the number of a condition is at most 15") {
+		t.Errorf("a condition that does not exist: %s", got)
 	}
 }
 

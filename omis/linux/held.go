@@ -87,7 +87,7 @@ func (m *meeting) newHit(at *rendezvous.Hit) *heldHit {
 		m.hit = h
 	}
 	h.Hit = node.Hit{
-		Proc: m.o.proc, TID: at.TID, Life: m.memberOf(at.TID).life, Addr: at.Addr, SP: at.Regs[rendezvous.RSP], Time: h.Now(),
+		Proc: m.o.proc, TID: at.TID, Life: m.memberOf(at.TID).life, Addr: at.Addr, SP: at.Regs[rendezvous.RSP], Flags: at.Regs[rendezvous.RFlags], Time: h.Now(),
 		Held: node.HeldByRendezvous, Hold: h.Hold, Now: h.Now,
 	}
 	r := at.Regs

@@ -83,7 +83,7 @@ func (e *events) reached(t *thread) bool {
 		return false
 	}
 	h := e.newHit(t)
-	h.Addr, h.SP = addr, regs.Rsp
+	h.Addr, h.SP, h.Flags = addr, regs.Rsp, regs.Eflags
 	if b.runtime != nil {
 		h.Goroutine = e.o.patcher.goroutineOf(b.runtime, regs.Fs_base)
 	}

@@ -85,6 +85,9 @@ type Watch struct {
 	Event EventKind
 	Proc  omis.ProcID
 	Addr  uint64 // EventReachedAddr
+	// When, of EventReachedAddr, is the condition that the flags must fulfil. A node may call the handler at
+	// other hits too.
+	When Condition
 
 	Name    string // of a system call or library function
 	Signals []int  // EventSignal; empty: all
@@ -107,7 +110,9 @@ type Hit struct {
 	// thread's beginning.
 	Life uint64
 	Addr uint64
-	SP   uint64 // stack pointer at an address reached; at the start of a library call, also in the hit of its end
+	// Flags of the processor at an address reached.
+	Flags uint64
+	SP    uint64 // stack pointer at an address reached; at the start of a library call, also in the hit of its end
 	// Goroutine is the goroutine that reached the address, if the code is Go.
 	Goroutine Goroutine
 	Args      Args   // of an address reached

@@ -23,6 +23,9 @@ const (
 // kinds of blocking.
 const blockedOnIO = "pa_thread_has_blocked_on_io"
 
+// reachedIf is an event of this extension: OMIS has no events at which a jump is taken.
+const reachedIf = "pa_thread_reached_addr_if"
+
 // Extension implements the services of this package.
 type Extension struct{}
 
@@ -63,6 +66,8 @@ func how(s *service.Service) string {
 	switch {
 	case s.Name == blockedOnIO:
 		return "as `thread_has_blocked`, if the kernel accounts the wait as input or output (`iowait`)"
+	case s.Name == reachedIf:
+		return "as `thread_reached_addr`. The condition is the number that it has in the processor's conditional jumps: 0 overflow, 2 below, 4 equal, 6 below or equal, 8 negative, 10 parity, 12 less, 14 less or equal; 1 more is the opposite"
 	case s.Kind == service.Event:
 		return "by the monitor's clock; no thread is held"
 	case s.Class == classMeter:
@@ -87,6 +92,11 @@ func eventServices() []service.Service {
 			Name: blockedOnIO, Event: node.EventBlockedOnIO, Class: omis.ClassThread, Kind: service.Event, Object: omis.ClassThread, Role: service.Control,
 			Params: []service.Param{service.TokensParam("thread_list", omis.ClassThread)},
 			Doc:    "a thread has blocked to wait for a disk; thread_has_blocked occurs as well",
+		},
+		{
+			Name: reachedIf, Event: node.EventReachedAddr, Class: omis.ClassThread, Kind: service.Event, Object: omis.ClassThread, Role: service.Control,
+			Params: []service.Param{service.TokensParam("thread_list", omis.ClassThread), service.IntegerParam("address"), service.IntegerParam("condition")},
+			Doc:    "a thread is about to execute the instruction at an address, while the flags fulfil a condition; at a conditional jump, it is about to jump, or not to jump",
 		},
 	}
 }

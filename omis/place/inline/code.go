@@ -18,10 +18,11 @@ type compiler struct {
 	tid     int32 // where a thread has its number: an offset from its thread pointer
 	base    uint64
 	timing  timing
-	ordered bool   // the clock waits for earlier instructions
-	late    bool   // the clock is read only after an open interval is found
-	filter  uint64 // address of the thread numbers that the program is limited to
-	named   int    // the number of these threads; 0: all threads
+	when    node.Condition // of the flags
+	ordered bool           // the clock waits for earlier instructions
+	late    bool           // the clock is read only after an open interval is found
+	filter  uint64         // address of the thread numbers that the program is limited to
+	named   int            // the number of these threads; 0: all threads
 	steps   []step
 	code    node.GoCode // of the place: whether it is Go
 
@@ -85,6 +86,9 @@ const (
 // bytes makes the code for a place.
 func (m *compiler) bytes(spot node.Spot) ([]byte, error) {
 	m.c, m.spot, m.pushed = &x86.Code{}, spot, spot.Pushed
+	if m.when != node.Always && m.dead() {
+		return nil, &program.Refusal{Why: "the flags have no meaning where functions begin and end"}
+	}
 	m.saved, m.kept = m.registers(), make(map[x86.Reg]int32)
 	c := m.c
 	for _, l := range []*x86.Label{&m.off, &m.claims, &m.found, &m.over, &m.end, &m.table, &m.goTable} {
@@ -196,6 +200,9 @@ func (m *compiler) enter() {
 		m.save(x86.RCX)
 		c.Load8(x86.RCX, x86.Abs(m.spot.Switch))
 		c.JumpIfRCXZero(m.off)
+		if m.when != node.Always {
+			c.JumpIf(x86.Cond(m.when.Number()^1), m.off)
+		}
 		m.push(x86.RAX)
 		c.SaveFlags()
 		m.push(x86.RAX)

@@ -213,7 +213,7 @@ func (p *Placer) Place(list []program.Placing) ([]program.Placed, []error) {
 // prepare makes what a program needs, or adopts the program that a former monitor has left. The caller
 // holds mu.
 func (t *target) prepare(l *program.Placing, code node.GoCode) (*placed, node.Patch, error) {
-	m := &compiler{shape: t.memory.shape, tid: t.ground.TID(), base: t.memory.base, named: len(l.Watch.Threads), ordered: isOrdered(l.Program), late: sampled(l.Program) > 1, code: code}
+	m := &compiler{shape: t.memory.shape, tid: t.ground.TID(), base: t.memory.base, named: len(l.Watch.Threads), when: l.Watch.When, ordered: isOrdered(l.Program), late: sampled(l.Program) > 1, code: code}
 	var entries []int
 	for i, op := range l.Program {
 		s := op.Store.(*store)

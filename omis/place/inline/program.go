@@ -35,6 +35,10 @@ func textOf(m *compiler, entries []int, named []thread) text {
 	if m.ordered {
 		b = append(b, 1)
 	}
+	if m.when != node.Always {
+		b = append(b, "when"...)
+		b = append(b, byte(m.when))
+	}
 	if m.timing.at != 0 {
 		number(uint64(m.timing.kind))
 		number(m.timing.at)

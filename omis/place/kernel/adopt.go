@@ -176,7 +176,7 @@ func (a *adoption) openBunches() error {
 		if b.target.isGone() || proc.Alive(b.target.proc) != nil {
 			return a.removeOutdated(b, r.Members)
 		}
-		if b.shape, err = a.uprobes.load(&code.Shape{Steps: r.Steps, Clocks: r.Clocks, Kinds: r.Kinds, Sources: r.Sources, Loads: r.Loads, Threads: r.Threads}); err != nil {
+		if b.shape, err = a.uprobes.load(&code.Shape{Steps: r.Steps, Clocks: r.Clocks, Kinds: r.Kinds, Sources: r.Sources, Loads: r.Loads, Threads: r.Threads, When: r.When}); err != nil {
 			return err
 		}
 		for _, m := range r.Members {

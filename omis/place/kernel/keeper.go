@@ -199,7 +199,7 @@ func (k *keeper) keepBunch(b *bunch, after uint32) {
 	shape := b.shape.Shape
 	r := persist.Bunch{
 		Target: b.target.gone, Steps: shape.Steps, Clocks: shape.Clocks, Kinds: shape.Kinds, Sources: shape.Sources, Loads: shape.Loads,
-		Threads: shape.Threads, Path: b.path, After: after,
+		Threads: shape.Threads, When: shape.When, Path: b.path, After: after,
 	}
 	for _, pl := range b.members {
 		r.Members = append(r.Members, persist.Member{Spot: pl.spot, File: pl.site.file, Offset: pl.site.offset, Code: pl.site.code})

@@ -9,6 +9,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/host/calls"
 	"mirador/omis/host/proc"
+	"mirador/omis/node"
 	"mirador/omis/place/kernel/code"
 	"mirador/omis/program"
 )
@@ -46,7 +47,7 @@ func (l *leftovers) adopt(what *program.Placing, steps []code.Step, only []code.
 		return nil
 	}
 	for _, pl := range l.placed[where{what.Watch.Proc, what.Watch.Addr}] {
-		if !pl.target.isGone() && pl.does(steps, only) && pl.isSet() {
+		if !pl.target.isGone() && pl.does(steps, only, what.Watch.When) && pl.isSet() {
 			l.remove(pl)
 			return pl
 		}
@@ -80,9 +81,9 @@ func (l *leftovers) adoptListener(what *program.Placing, at point, only []code.T
 	return found
 }
 
-// does reports whether a placed program has these steps, for these threads.
-func (pl *placed) does(steps []code.Step, only []code.Thread) bool {
-	return pl.shape.String() == code.ShapeOf(steps, len(only)).String() && pl.uprobes.memory.slab.SpotSays(pl.spot, steps, only)
+// does reports whether a placed program has these steps, for these threads and under this condition.
+func (pl *placed) does(steps []code.Step, only []code.Thread, when node.Condition) bool {
+	return pl.shape.String() == code.ShapeOf(steps, len(only), when).String() && pl.uprobes.memory.slab.SpotSays(pl.spot, steps, only)
 }
 
 // isSet reports whether the uprobe is in the code of the process.

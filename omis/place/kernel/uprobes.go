@@ -155,7 +155,7 @@ func (u *uprobes) prepare(what *program.Placing, s site) (*placed, error) {
 		pl.kindAdded = kindAdded(what.Program)
 		return pl, nil
 	}
-	shape, err := u.load(code.ShapeOf(steps, len(only)))
+	shape, err := u.load(code.ShapeOf(steps, len(only), w.When))
 	if err != nil {
 		return nil, err
 	}

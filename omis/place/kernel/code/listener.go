@@ -37,7 +37,7 @@ func (e *Events) AtCall(list []*Listener) asm.Instructions {
 	code := asm.Instructions{asm.Mov.Reg(told, asm.R1), asm.StoreImm(asm.RFP, stackZero, 0, asm.Word)}
 	shapes := make([]*Shape, len(list))
 	for i, l := range list {
-		shapes[i] = ShapeOf(l.Steps, 0)
+		shapes[i] = ShapeOf(l.Steps, 0, node.Always)
 	}
 	code = append(code, (&assembler{Tables: &e.Tables}).hit(shapes...)...)
 	code = append(code, e.Layout.thread(end)...)

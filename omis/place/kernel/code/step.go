@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"mirador/omis/node"
 	"mirador/omis/program"
 )
 
@@ -39,11 +40,12 @@ type Shape struct {
 	Sources []program.StoreKind // for each step; nil if no step has a source
 	Loads   []program.Load      // for each step; nil if no step loads anything
 	Threads int                 // how many threads the program is limited to; 0: not limited
+	When    node.Condition      // of the flags
 }
 
 // ShapeOf is the shape of a program.
-func ShapeOf(steps []Step, threads int) *Shape {
-	s := &Shape{Threads: threads}
+func ShapeOf(steps []Step, threads int, when node.Condition) *Shape {
+	s := &Shape{Threads: threads, When: when}
 	for _, step := range steps {
 		s.Steps, s.Clocks, s.Kinds = append(s.Steps, stepOf(step.Op)), append(s.Clocks, clockOf(step.Op)), append(s.Kinds, step.Kind)
 	}
@@ -64,7 +66,7 @@ func loadsOf(steps []Step) []program.Load {
 }
 
 func (s *Shape) String() string {
-	return fmt.Sprint(s.Steps, s.Clocks, s.Kinds, s.Loads, s.Sources, s.Threads)
+	return fmt.Sprint(s.Steps, s.Clocks, s.Kinds, s.Loads, s.Sources, s.Threads, s.When)
 }
 
 // stops reports whether a step ends an interval of a clock.

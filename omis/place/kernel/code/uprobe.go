@@ -9,13 +9,15 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 
+	"mirador/omis/node"
 	"mirador/omis/program"
 )
 
 // Offsets in pt_regs. The kernel passes a program at a uprobe the address of this struct.
 const (
-	regIP = 16 * 8
-	regSP = 19 * 8
+	regIP    = 16 * 8
+	regFlags = 18 * 8
+	regSP    = 19 * 8
 )
 
 // Registers that programs use from beginning to end.
@@ -58,7 +60,7 @@ type assembler struct {
 // hits at the requested address count.
 func (t *Tables) AtUprobe(s *Shape) asm.Instructions {
 	a := &assembler{Tables: t, loads: s.Loads, from: s.Sources}
-	code := a.spot()
+	code := append(a.spot(), only(s.When)...)
 	code = append(code, a.hit(s)...)
 	code = append(code, a.Layout.thread(end)...)
 	code = append(code, filter(s)...)
@@ -118,6 +120,35 @@ func (a *assembler) spot() asm.Instructions {
 	return append(code,
 		asm.LoadMem(asm.R1, asm.R2, 0, asm.DWord),
 		asm.JNE.Imm(asm.R1, 0, end))
+}
+
+// only ends the program unless the flags fulfil the condition.
+func only(when node.Condition) asm.Instructions {
+	if when == node.Always {
+		return nil
+	}
+	t := when.Test()
+	yes, no := "holds", end
+	if t.Not {
+		yes, no = end, "holds"
+	}
+	code := asm.Instructions{asm.LoadMem(asm.R1, regsAt, regFlags, asm.DWord)}
+	if t.Any != 0 {
+		code = append(code,
+			asm.Mov.Reg(asm.R2, asm.R1),
+			asm.And.Imm(asm.R2, int32(t.Any)),
+			asm.JNE.Imm(asm.R2, 0, yes))
+	}
+	if t.Differ {
+		const apart = 4 // bits from sign to overflow
+		code = append(code,
+			asm.Mov.Reg(asm.R2, asm.R1),
+			asm.RSh.Imm(asm.R2, apart),
+			asm.Xor.Reg(asm.R2, asm.R1),
+			asm.And.Imm(asm.R2, node.FlagSign),
+			asm.JNE.Imm(asm.R2, 0, yes))
+	}
+	return append(code, asm.Ja.Label(no), asm.Mov.Imm(asm.R0, 0).WithSymbol("holds"))
 }
 
 // filter ends the program unless the thread is one that the program is limited to.

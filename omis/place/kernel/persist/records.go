@@ -80,6 +80,7 @@ type Bunch struct {
 	Sources []program.StoreKind `json:"sources,omitempty"`
 	Loads   []program.Load      `json:"loads,omitempty"`
 	Threads int                 `json:"threads"`
+	When    node.Condition      `json:"when,omitempty"`
 	Path    string              `json:"path"`
 	After   uint32              `json:"after,omitempty"` // serial number of the bunch that this one replaces
 	Members []Member            `json:"members"`
