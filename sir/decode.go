@@ -71,14 +71,16 @@ type (
 			Low  number `xml:"low,attr"`
 			High number `xml:"high,attr"`
 		} `xml:"range"`
-		Enter  []xmlEdge `xml:"entry"`
-		Leave  []xmlEdge `xml:"exit"`
-		Places []struct {
-			Address number `xml:"address,attr"`
-			Of      string `xml:"of,attr"`
-		} `xml:"place"`
-		Code  []xmlCode `xml:"codeRegion"`
-		Units []xmlUnit `xml:"unit"`
+		Enter  []xmlEdge  `xml:"entry"`
+		Leave  []xmlEdge  `xml:"exit"`
+		Places []xmlPlace `xml:"place"`
+		Code   []xmlCode  `xml:"codeRegion"`
+		Units  []xmlUnit  `xml:"unit"`
+	}
+	xmlPlace struct {
+		Address number `xml:"address,attr"`
+		Of      string `xml:"of,attr"`
+		When    *uint8 `xml:"condition,attr"`
 	}
 	xmlEdge struct {
 		From number `xml:"from,attr"`
@@ -147,6 +149,9 @@ func decodeCode(list []xmlCode) (regions []Region) {
 			_, r.Name, _ = strings.Cut(x.ID, ":")
 			r.Symbol = r.Name
 		}
+		if slices.ContainsFunc(x.Places, func(p xmlPlace) bool { return p.When != nil }) {
+			c.When = map[uint64]Condition{}
+		}
 		for i, part := range x.Ranges {
 			c.Ranges = append(c.Ranges, Range{uint64(part.Low), uint64(part.High)})
 			r.Size += uint64(part.High - part.Low)
@@ -157,6 +162,9 @@ func decodeCode(list []xmlCode) (regions []Region) {
 		for _, place := range x.Places {
 			if place.Of == "entry" {
 				c.Entries = append(c.Entries, uint64(place.Address))
+				if place.When != nil {
+					c.When[uint64(place.Address)] = Condition(*place.When + 1)
+				}
 			} else {
 				c.Exits = append(c.Exits, uint64(place.Address))
 			}

@@ -280,14 +280,14 @@ func (e *encoder) code(r *Region) {
 		e.address("high", piece.High)
 		e.end("range")
 	}
-	e.edges("entry", c.Enter, c.Entries)
-	e.edges("exit", c.Leave, c.Exits)
+	e.edges("entry", c.Enter, c.Entries, c.When)
+	e.edges("exit", c.Leave, c.Exits, nil)
 	e.regions(r.Regions)
 	e.end("codeRegion")
 }
 
 // edges writes the ways into a region, or out of it, and the places that a probe uses.
-func (e *encoder) edges(name string, edges []Edge, places []uint64) {
+func (e *encoder) edges(name string, edges []Edge, places []uint64, when map[uint64]Condition) {
 	for _, edge := range edges {
 		e.begin(name)
 		if edge.From != 0 {
@@ -300,6 +300,9 @@ func (e *encoder) edges(name string, edges []Edge, places []uint64) {
 		e.begin("place")
 		e.address("address", at)
 		e.text("of", name)
+		if c := when[at]; c > 0 {
+			e.number("condition", uint64(c)-1)
+		}
 		e.end("place")
 	}
 }

@@ -143,10 +143,14 @@ type Code struct {
 	// Entries and Exits are the addresses that a Locator returns. Uncounted and Untimed say why
 	// there are none, "" if there are.
 	Entries, Exits     []uint64
+	When               map[uint64]Condition // of entries that count only under a condition
 	Uncounted, Untimed string
 	// SharedExits: other code reaches the exits too, while no execution is in the region.
 	SharedExits bool
 }
+
+// Condition is a condition of the processor's flags: its number in conditional jumps and 1, 0 for none.
+type Condition uint8
 
 // Range is code from an address to the one before another.
 type Range struct{ Low, High uint64 }

@@ -36,13 +36,25 @@ static inline int finished(int v)
 	return v;
 }
 
+/* Only the outcome of the test in halved shows that control goes to the loop. */
+__attribute__((noinline, optimize("O0"))) void halved(int n)
+{
+	if (n > 6)
+		do {
+			n /= 2;
+			sink += n & 8;
+		} while (n > 0);
+}
+
 int main(void)
 {
 	int n, m;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	keeper(0);
 	puts("ready");
-	while (scanf("%d %d", &n, &m) == 2)
+	while (scanf("%d %d", &n, &m) == 2) {
+		halved(n);
 		printf("%d\n", kept(finished(rounds(n, &m))));
+	}
 	return 0;
 }

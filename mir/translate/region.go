@@ -17,6 +17,7 @@ type Place struct {
 	Processes []omis.Token
 	Addr      uint64
 	Exit      bool
+	When      sir.Condition // the region is entered only under a condition of the flags
 }
 
 // region is a region of a program and its copies in the application's processes.
@@ -181,7 +182,7 @@ func (r *region) places(processes []omis.Token, timed bool) ([]Place, error) {
 				return nil, fmt.Errorf("cannot find where %s is entered: %w", c.Name, err)
 			}
 			for _, addr := range entered {
-				ps = addPlace(ps, Place{Addr: addr + c.module.Bias}, c.process)
+				ps = addPlace(ps, Place{Addr: addr + c.module.Bias, When: c.when(addr)}, c.process)
 			}
 		}
 		if r.entry && !(timed && r.exit) {
@@ -201,10 +202,18 @@ func (r *region) places(processes []omis.Token, timed bool) ([]Place, error) {
 	return ps, nil
 }
 
+// when returns the condition under which the region is entered at an address.
+func (c *regionCopy) when(addr uint64) sir.Condition {
+	if c.Code == nil {
+		return 0
+	}
+	return c.Code.When[addr]
+}
+
 // addPlace adds a place in a process. Two executions may begin at one address, which is then two places.
 func addPlace(ps []Place, p Place, process omis.Token) []Place {
 	i := slices.IndexFunc(ps, func(q Place) bool {
-		return q.Addr == p.Addr && q.Exit == p.Exit && !slices.Contains(q.Processes, process)
+		return q.Addr == p.Addr && q.Exit == p.Exit && q.When == p.When && !slices.Contains(q.Processes, process)
 	})
 	if i < 0 {
 		p.Processes = []omis.Token{process}

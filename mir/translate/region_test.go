@@ -209,6 +209,23 @@ func TestCopies(t *testing.T) {
 	}
 }
 
+// TestConditionalPlaces requests an event under a condition where only the outcome of a branch counts.
+func TestConditionalPlaces(t *testing.T) {
+	loop := sir.Region{ID: "a:f/loop1", Kind: sir.Loop, Code: &sir.Code{When: map[uint64]sir.Condition{0x10: 6}}}
+	program := &sir.Program{Regions: []sir.Region{{ID: "a:f", Name: "f", Kind: sir.Function}}}
+	module := Module{Program: program, Index: func() *sir.Index { return sir.NewIndex(program) }, Bias: 0x1000, Locator: &located{entries: []uint64{0x10, 0x20}}}
+	targets := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{module}}}}
+	targets.Inside = func(*Module, *sir.Region) ([]sir.Region, error) { return []sir.Region{loop}, nil }
+	p, err := Instrument(&mir.InstrRequest{Region: &mir.CodeRegion{From: "a:f/loop1"}, Metrics: []mir.Metric{{Name: "COUNT"}}}, targets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"pa_thread_reached_addr_if([p_1],0x1010,5) : pa_counter_add([pa_c_1],1)", "thread_reached_addr([p_1],0x1020) : pa_counter_add([pa_c_1],1)"}
+	if got := p.Conditional(p.Imagined()); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestSharedExits checks which requests are refused for a region whose exits other code reaches.
 func TestSharedExits(t *testing.T) {
 	program := &sir.Program{Regions: []sir.Region{{ID: "a:f", Name: "f", Kind: sir.Function}}}

@@ -81,9 +81,17 @@ func (p *Plan) Bind(reply omis.Reply) (h Handles, err error) {
 func (p *Plan) Conditional(h Handles) []string {
 	requests := make([]string, len(p.Places))
 	for i, place := range p.Places {
-		requests[i] = fmt.Sprintf("thread_reached_addr(%s,%#x) : %s", list(p.watched(place)), place.Addr, strings.Join(Records{p}.recording(h, place, p.actions(h, place)), " "))
+		requests[i] = fmt.Sprintf("%s : %s", place.event(list(p.watched(place))), strings.Join(Records{p}.recording(h, place, p.actions(h, place)), " "))
 	}
 	return append(requests, p.conditionalEvents(h)...)
+}
+
+// event returns the event of the place.
+func (p *Place) event(threads string) string {
+	if p.When > 0 {
+		return fmt.Sprintf("pa_thread_reached_addr_if(%s,%#x,%d)", threads, p.Addr, p.When-1)
+	}
+	return fmt.Sprintf("thread_reached_addr(%s,%#x)", threads, p.Addr)
 }
 
 // counts reports whether executions are counted at a place. They are counted where the region

@@ -1,6 +1,7 @@
 package binary
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -88,13 +89,55 @@ func markedLoops(t *testing.T, source string, counts map[int]int) (loops []*mark
 	return loops
 }
 
+// stop is an address where gdb counts, perhaps under a condition of the flags.
+type stop struct {
+	addr uint64
+	when sir.Condition
+}
+
+// stopsOf returns where executions of a region begin.
+func stopsOf(r *sir.Region) (list []stop) {
+	for _, a := range r.Code.Entries {
+		list = append(list, stop{a, r.Code.When[a]})
+	}
+	return list
+}
+
+// flags has the conditions of the flags, in the language of gdb.
+var flags = [...]string{"$eflags & 0x800", "$eflags & 1", "$eflags & 0x40", "$eflags & 0x41", "$eflags & 0x80", "$eflags & 4",
+	"(($eflags >> 4) ^ $eflags) & 0x80", "(((($eflags >> 4) ^ $eflags) & 0x80) | ($eflags & 0x40))"}
+
+func (s stop) condition() string {
+	if s.when == 0 {
+		return ""
+	}
+	number := int(s.when - 1)
+	return fmt.Sprintf(" if ((%s) != 0) == %d", flags[number/2], 1-number%2)
+}
+
 // hits runs a program under gdb and returns how often it reaches addresses.
 func hits(t *testing.T, program string, addrs []uint64) map[uint64]int {
 	t.Helper()
+	var stops []stop
+	for _, a := range addrs {
+		stops = append(stops, stop{addr: a})
+	}
+	found := map[uint64]int{}
+	for s, n := range stopped(t, program, stops) {
+		found[s.addr] = n
+	}
+	return found
+}
+
+// stopped runs a program under gdb and returns how often it stops.
+func stopped(t *testing.T, program string, stops []stop) map[stop]int {
+	t.Helper()
 	var script strings.Builder
 	script.WriteString("set breakpoint pending off\nset confirm off\nhandle SIGURG nostop noprint pass\n")
-	for i, a := range addrs {
-		fmt.Fprintf(&script, "break *%#x\nignore %d 100000000\n", a, i+1)
+	slices.SortFunc(stops, func(a, b stop) int { return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(a.when, b.when)) })
+	stops = slices.Compact(stops)
+	for i, s := range stops {
+		fmt.Fprintf(&script, "break *%#x%s\nignore %d 100000000\n", s.addr, s.condition(), i+1)
 	}
 	script.WriteString("run > /dev/null\ninfo breakpoints\n")
 	file := filepath.Join(t.TempDir(), "script")
@@ -102,13 +145,14 @@ func hits(t *testing.T, program string, addrs []uint64) map[uint64]int {
 		t.Fatal(err)
 	}
 	out := run(t, "gdb", "-nx", "-batch", "-x", file, program)
-	found := map[uint64]int{}
+	found := map[stop]int{}
 	list := out[strings.LastIndex(out, "Num "):]
-	row, times := regexp.MustCompile(`^\d+\s.*(0x[0-9a-f]{16})`), regexp.MustCompile(`already hit (\d+) time`)
-	at := uint64(0)
+	row, times := regexp.MustCompile(`^(\d+)\s.*0x[0-9a-f]{16}`), regexp.MustCompile(`already hit (\d+) time`)
+	at := stop{}
 	for line := range strings.Lines(list) {
 		if m := row.FindStringSubmatch(line); m != nil {
-			at, _ = strconv.ParseUint(m[1], 0, 64)
+			n, _ := strconv.Atoi(m[1])
+			at = stops[n-1]
 		} else if m := times.FindStringSubmatch(line); m != nil {
 			found[at], _ = strconv.Atoi(m[1])
 		}
@@ -153,19 +197,18 @@ func countedLoops(t *testing.T, source string, flags ...string) (all []counted) 
 // count counts regions with gdb.
 func count(t *testing.T, program string, regions []sir.Region) (all []counted) {
 	t.Helper()
-	var addrs []uint64
+	var stops []stop
 	for _, r := range regions {
-		addrs = append(addrs, r.Code.Entries...)
+		stops = append(stops, stopsOf(&r)...)
 	}
-	slices.Sort(addrs)
-	at := map[uint64]int{}
-	if len(addrs) > 0 {
-		at = hits(t, program, slices.Compact(addrs))
+	at := map[stop]int{}
+	if len(stops) > 0 {
+		at = stopped(t, program, stops)
 	}
 	for _, r := range regions {
 		c := counted{Region: r}
-		for _, a := range r.Code.Entries {
-			c.hits += at[a]
+		for _, s := range stopsOf(&r) {
+			c.hits += at[s]
 		}
 		all = append(all, c)
 	}
@@ -188,6 +231,9 @@ func TestLoopsAgreeWithGcov(t *testing.T) {
 				compareLines(t, all, lines, 127, 0, 1)
 			} else {
 				compareLines(t, all, lines, 100, 9, 1)
+			}
+			if level == "-O0" && !slices.ContainsFunc(all, func(r counted) bool { return r.Kind == sir.Loop && strings.Contains(r.ID, ":halves/") && len(r.Code.When) == 1 }) {
+				t.Error("no outcome of a branch counts executions of the loop in halves")
 			}
 			agree := 0
 			for _, l := range loops {

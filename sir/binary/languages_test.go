@@ -3,7 +3,6 @@ package binary
 import (
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"mirador/sir"
@@ -14,7 +13,7 @@ import (
 func expect(t *testing.T, im *Image, functions []string, want map[string]int) {
 	t.Helper()
 	var regions []sir.Region
-	var addrs []uint64
+	var stops []stop
 	for _, name := range functions {
 		u := unit(t, im, name)
 		inside, err := im.Inside(t.Context(), &u)
@@ -24,11 +23,10 @@ func expect(t *testing.T, im *Image, functions []string, want map[string]int) {
 		p := sir.Program{Regions: inside}
 		for r := range p.All() {
 			regions = append(regions, *r)
-			addrs = append(addrs, r.Code.Entries...)
+			stops = append(stops, stopsOf(r)...)
 		}
 	}
-	slices.Sort(addrs)
-	at := hits(t, im.Path(), slices.Compact(addrs))
+	at := stopped(t, im.Path(), stops)
 	found := map[string]int{}
 	for _, r := range regions {
 		if _, wanted := want[r.ID]; !wanted {
@@ -37,8 +35,8 @@ func expect(t *testing.T, im *Image, functions []string, want map[string]int) {
 		if found[r.ID] = 0; r.Code.Uncounted != "" {
 			t.Errorf("%s: %s", r.ID, r.Code.Uncounted)
 		}
-		for _, a := range r.Code.Entries {
-			found[r.ID] += at[a]
+		for _, s := range stopsOf(&r) {
+			found[r.ID] += at[s]
 		}
 	}
 	for id, n := range want {

@@ -99,7 +99,7 @@ func finish(r *sir.Region) {
 		c.Exits, c.SharedExits = nil, false
 	}
 	if c.Uncounted != "" {
-		c.Entries = nil
+		c.Entries, c.When = nil, nil
 	}
 	slices.Sort(c.Entries)
 	slices.Sort(c.Exits)
@@ -120,6 +120,12 @@ func finish(r *sir.Region) {
 func join(c, more *sir.Code) {
 	c.Ranges, c.Enter, c.Leave = append(c.Ranges, more.Ranges...), append(c.Enter, more.Enter...), append(c.Leave, more.Leave...)
 	c.Entries, c.Exits = append(c.Entries, more.Entries...), append(c.Exits, more.Exits...)
+	for at, when := range more.When {
+		if c.When == nil {
+			c.When = map[uint64]sir.Condition{}
+		}
+		c.When[at] = when
+	}
 	c.Uncounted, c.Untimed = cmp.Or(c.Uncounted, more.Uncounted), cmp.Or(c.Untimed, more.Untimed)
 	c.SharedExits = c.SharedExits || more.SharedExits
 }

@@ -277,8 +277,8 @@ func (t *tree) edges(edges []flow.Edge) (list []sir.Edge) {
 // the branch, outside of the region.
 func (t *tree) measure(c *sir.Code, enter, leave []flow.Edge, ends []uint64, holds func(block int) bool) {
 	var err error
-	if c.Entries, err = t.Places(enter); err != nil {
-		c.Entries, c.Uncounted, c.Untimed = nil, err.Error(), err.Error()
+	if err = t.count(c, enter); err != nil {
+		c.Entries, c.When, c.Uncounted, c.Untimed = nil, nil, err.Error(), err.Error()
 		return
 	}
 	if c.Exits, err = t.Places(leave); err != nil && !slices.ContainsFunc(leave, func(e flow.Edge) bool { return holds(e.To) }) {
@@ -302,6 +302,42 @@ func (t *tree) measure(c *sir.Code, enter, leave []flow.Edge, ends []uint64, hol
 	if err != nil {
 		c.Exits, c.Untimed, c.SharedExits = nil, err.Error(), false
 	}
+}
+
+// count finds the addresses that count edges. At some of them only one outcome of a branch counts.
+func (t *tree) count(c *sir.Code, enter []flow.Edge) error {
+	places, err := t.PlacesIf(enter)
+	for _, p := range places {
+		c.Entries = append(c.Entries, p.Addr)
+		if !p.If {
+			continue
+		}
+		when := t.outcome(p)
+		if when == 0 {
+			return &flow.CriticalError{Branch: p.Addr, Target: p.To}
+		}
+		if c.When == nil {
+			c.When = map[uint64]sir.Condition{}
+		}
+		c.When[p.Addr] = when
+	}
+	return err
+}
+
+// outcome returns the condition under which control goes on to an address behind a branch, 0 if the flags do not tell.
+func (t *tree) outcome(p flow.Place) sir.Condition {
+	i, ok := slices.BinarySearchFunc(t.insts, p.Addr, func(i instruction, a uint64) int { return cmp.Compare(i.addr, a) })
+	if !ok {
+		return 0
+	}
+	number := slices.Index(conditions[:], t.insts[i].Op)
+	switch {
+	case number < 0:
+		return 0
+	case p.To == t.insts[i].end():
+		number ^= 1
+	}
+	return sir.Condition(number + 1)
 }
 
 var (

@@ -84,8 +84,11 @@ func TestPlaces(t *testing.T) {
 	if at, err := skipped.Places([]Edge{{0, 4}}); !errors.As(err, &critical) || critical.Branch != 8 || critical.Target != 0x40 {
 		t.Errorf("an edge that a branch decides: %#x, %v", at, err)
 	}
-	if at, err := graph(t, to(0, 1), nil).Places([]Edge{{Outside, 0}}); !errors.As(err, &critical) {
-		t.Errorf("the entry of a function that begins with a loop: %#x, %v", at, err)
+	if at, err := skipped.PlacesIf([]Edge{{0, 4}}); err != nil || !slices.Equal(at, []Place{{8, true, 0x40}}) {
+		t.Errorf("an edge that a branch decides, by its outcome: %v, %v", at, err)
+	}
+	if at, err := graph(t, to(0, 1), nil).PlacesIf([]Edge{{Outside, 0}}); !errors.As(err, &critical) {
+		t.Errorf("the entry of a function that begins with a loop: %v, %v", at, err)
 	}
 }
 
@@ -93,7 +96,7 @@ func TestPlaces(t *testing.T) {
 // time an edge is taken, loops are entered at their heads, and dominators are passed before.
 func TestRandomWalks(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	placed := 0
+	placed, outcomes := 0, 0
 	for range 3000 {
 		g := randomGraph(t, r)
 		dom, err := g.Dominators()
@@ -108,14 +111,26 @@ func TestRandomWalks(t *testing.T) {
 			for _, edges := range [][]Edge{l.Enter(g), l.Back(g), l.Leave(g), append(l.Enter(g), l.Back(g)...)} {
 				if at, err := g.Places(edges); err == nil {
 					placed++
+					compareWalk(t, g, r, dom, edges, anyway(at))
+				}
+				if at, err := g.PlacesIf(edges); err == nil {
+					outcomes++
 					compareWalk(t, g, r, dom, edges, at)
 				}
 			}
 		}
 	}
-	if placed < 3000 {
-		t.Errorf("%d sets of edges have addresses", placed)
+	if placed < 3000 || outcomes < placed+1000 {
+		t.Errorf("%d sets of edges have addresses, %d with outcomes of branches", placed, outcomes)
 	}
+}
+
+// anyway returns places that always count.
+func anyway(addrs []uint64) (list []Place) {
+	for _, a := range addrs {
+		list = append(list, Place{Addr: a})
+	}
+	return list
 }
 
 // randomGraph makes a graph whose blocks can all be reached.
@@ -135,7 +150,7 @@ func randomGraph(t testing.TB, r *rand.Rand) *Graph {
 
 // compareWalk walks at random. The number of passed addresses may differ from the number of taken
 // edges only on the way from an address to the edge that it counts early.
-func compareWalk(t *testing.T, g *Graph, r *rand.Rand, dom []int, edges []Edge, at []uint64) {
+func compareWalk(t *testing.T, g *Graph, r *rand.Rand, dom []int, edges []Edge, at []Place) {
 	t.Helper()
 	taken, passed, b, ended := 0, 0, 0, false
 	seen := map[int]bool{}
@@ -150,7 +165,7 @@ func compareWalk(t *testing.T, g *Graph, r *rand.Rand, dom []int, edges []Edge, 
 			t.Fatalf("%+v: block %d is reached before its dominator %d", g, b, dom[b])
 		}
 		for _, a := range []uint64{g.Blocks[b].Start, g.Blocks[b].Last} {
-			if slices.Contains(at, a) {
+			if slices.Contains(at, Place{Addr: a}) {
 				passed++
 			}
 		}
@@ -160,10 +175,13 @@ func compareWalk(t *testing.T, g *Graph, r *rand.Rand, dom []int, edges []Edge, 
 		}
 		e := out[r.IntN(len(out))]
 		follow(e)
+		if slices.Contains(at, Place{g.Blocks[b].Last, true, g.Blocks[e.To].Start}) {
+			passed++
+		}
 		b = e.To
 	}
 	if ended && passed != taken || passed-taken > 1 || taken > passed+1 {
-		t.Fatalf("%+v: %d edges of %v are taken, addresses %#x passed %d times; the walk ends in %d", g, taken, edges, at, passed, b)
+		t.Fatalf("%+v: %d edges of %v are taken, addresses %v passed %d times; the walk ends in %d", g, taken, edges, at, passed, b)
 	}
 }
 

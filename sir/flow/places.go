@@ -1,10 +1,19 @@
 package flow
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 )
+
+// Place is an address that counts edges. With If the instruction there is a branch, and counts only when control goes
+// on to To.
+type Place struct {
+	Addr uint64
+	If   bool
+	To   uint64
+}
 
 // CriticalError reports an edge that no address counts: its source has other successors and its
 // target other predecessors, so that only the outcome of a branch distinguishes it.
@@ -24,6 +33,21 @@ func (e *CriticalError) Error() string {
 // taken: each time control takes one of the edges, it passes exactly one of the addresses, once.
 // The error is a *CriticalError if there are no such addresses.
 func (g *Graph) Places(edges []Edge) ([]uint64, error) {
+	places, err := g.places(edges, false)
+	addrs := make([]uint64, 0, len(places))
+	for _, p := range places {
+		addrs = append(addrs, p.Addr)
+	}
+	if err != nil || len(addrs) == 0 {
+		addrs = nil
+	}
+	return addrs, err
+}
+
+// PlacesIf is Places with outcomes of branches with two successors, where nothing else distinguishes an edge.
+func (g *Graph) PlacesIf(edges []Edge) ([]Place, error) { return g.places(edges, true) }
+
+func (g *Graph) places(edges []Edge, outcomes bool) (list []Place, err error) {
 	c := cut{g: g, wanted: make(map[Edge]bool, len(edges)), by: map[Edge]uint64{}, at: map[uint64]int{}}
 	for _, e := range edges {
 		c.wanted[e] = true
@@ -31,6 +55,11 @@ func (g *Graph) Places(edges []Edge) ([]uint64, error) {
 	for _, e := range edges {
 		if _, done := c.by[e]; !done && !c.early(e) {
 			c.place(e)
+		}
+	}
+	for _, e := range edges {
+		if _, done := c.by[e]; !done && outcomes && c.outcome(e) {
+			list = append(list, Place{g.Blocks[e.From].Last, true, g.Blocks[e.To].Start})
 		}
 	}
 	for _, e := range edges {
@@ -42,7 +71,22 @@ func (g *Graph) Places(edges []Edge) ([]uint64, error) {
 			return nil, &CriticalError{branch, g.Blocks[e.To].Start}
 		}
 	}
-	return slices.Sorted(maps.Keys(c.at)), nil
+	for _, addr := range slices.Sorted(maps.Keys(c.at)) {
+		if !slices.ContainsFunc(list, func(p Place) bool { return p.Addr == addr }) {
+			list = append(list, Place{Addr: addr})
+		}
+	}
+	slices.SortFunc(list, func(a, b Place) int { return cmp.Compare(a.Addr, b.Addr) })
+	return list, nil
+}
+
+// outcome counts an edge by the outcome of the branch at the end of its source.
+func (c *cut) outcome(e Edge) bool {
+	if e.From == Outside || len(c.g.outOf(e.From)) != 2 || c.at[c.g.Blocks[e.From].Last] > 0 {
+		return false
+	}
+	c.count([]Edge{e}, c.g.Blocks[e.From].Last)
+	return true
 }
 
 // cut is the state of Places.

@@ -197,6 +197,20 @@ again:
 	return k;
 }
 
+/* Only the outcome of the test shows that control goes to the loop. */
+KEPT static int halves(int n)
+{
+	int count = 0;
+	if (n > 6) {
+		do {
+			count += n & 1; /* inside halves */
+			n /= 2;
+		} while (n > 0); /* loop halves */
+		sink++; /* before halves */
+	}
+	return count;
+}
+
 int main(void)
 {
 	static char is[120];
@@ -218,7 +232,7 @@ int main(void)
 	total += calls(40) + calls(0) + calls(500) + pairs(9) + pairs(0);
 	total += backwards((const unsigned char *)"counting", 8) + backwards(NULL, 0);
 	for (unsigned i = 1; i < 12; i++)
-		total += collatz(i) + jumps(i);
+		total += collatz(i) + jumps(i) + halves(i) + halves(-i);
 	printf("%d %d\n", total, sink);
 	return 0;
 }
