@@ -1,6 +1,7 @@
 package binary
 
 import (
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +26,7 @@ func readelfFunctions(t *testing.T, path string) (names map[uint64][]string, siz
 		if err1 != nil || err2 != nil {
 			t.Fatalf("cannot read %q", line)
 		}
-		names[addr] = append(names[addr], strings.Split(f[7], "@")[0])
+		names[addr] = append(names[addr], strings.Split(strings.Join(f[7:], " "), "@")[0])
 		sizes[addr] = max(sizes[addr], size)
 		plain[addr] = plain[addr] || f[3] == "FUNC"
 	}
@@ -36,28 +37,51 @@ func readelfFunctions(t *testing.T, path string) (names map[uint64][]string, siz
 }
 
 func TestUnitsAgreeWithReadelf(t *testing.T) {
-	eachVariant(t, func(t *testing.T, v variant, im *Image) {
-		names, sizes, ifuncs := readelfFunctions(t, im.Path())
-		seen := map[uint64]bool{}
-		for _, u := range program(im).Regions {
-			seen[u.Entry] = true
-			if v.strip && strings.HasPrefix(u.Symbol, sir.Unnamed) {
-				continue // tested by TestStrippedFunctions
-			}
-			if !slices.Contains(names[u.Entry], u.Symbol) {
-				t.Errorf("%s at %#x, readelf knows %q there", u.Symbol, u.Entry, names[u.Entry])
-			}
-			if want := sizes[u.Entry]; want != 0 && u.Size != want {
-				t.Errorf("%s has size %d, want %d", u.Symbol, u.Size, want)
-			}
+	eachVariant(t, func(t *testing.T, v variant, im *Image) { compareUnits(t, im, v.strip) })
+}
+
+// TestUnitsOfRealPrograms does the same with programs of others.
+func TestUnitsOfRealPrograms(t *testing.T) {
+	fortran := filepath.Join(t.TempDir(), "looping")
+	run(t, "gfortran", "-J", t.TempDir(), "-o", fortran, "testdata/looping.f90")
+	for path, least := range map[string]int{
+		"/bin/bash": 1000,
+		"/usr/lib/x86_64-linux-gnu/libsqlite3.so.0":                               200,
+		strings.TrimSpace(run(t, "g++", "-print-file-name=libstdc++.so.6")):       3000,
+		filepath.Join(strings.TrimSpace(run(t, "go", "env", "GOTOOLDIR")), "asm"): 3000,
+		fortran: 4,
+	} {
+		if n := compareUnits(t, open(t, path), true); n < least {
+			t.Errorf("%s has %d functions with symbols", path, n)
 		}
-		for addr, aliases := range names {
-			cold := slices.ContainsFunc(aliases, func(n string) bool { return strings.Contains(n, ".cold") })
-			if !seen[addr] && !ifuncs[addr] && !cold {
-				t.Errorf("no unit at %#x, readelf says %q", addr, aliases)
-			}
+	}
+}
+
+// compareUnits compares units with the functions of readelf. It returns how many have symbols.
+func compareUnits(t *testing.T, im *Image, stripped bool) (known int) {
+	t.Helper()
+	names, sizes, ifuncs := readelfFunctions(t, im.Path())
+	seen := map[uint64]bool{}
+	for _, u := range im.functions().Regions {
+		seen[u.Entry] = true
+		if stripped && strings.HasPrefix(u.Symbol, sir.Unnamed) {
+			continue // tested by TestStrippedFunctions
 		}
-	})
+		known++
+		if !slices.Contains(names[u.Entry], u.Symbol) {
+			t.Errorf("%s at %#x, readelf knows %q there", u.Symbol, u.Entry, names[u.Entry])
+		}
+		if want := sizes[u.Entry]; want != 0 && u.Size != want {
+			t.Errorf("%s has size %d, want %d", u.Symbol, u.Size, want)
+		}
+	}
+	for addr, aliases := range names {
+		cold := slices.ContainsFunc(aliases, func(n string) bool { return strings.Contains(n, ".cold") })
+		if !seen[addr] && !ifuncs[addr] && !cold {
+			t.Errorf("no unit at %#x, readelf says %q", addr, aliases)
+		}
+	}
+	return known
 }
 
 func TestIDsAreUnique(t *testing.T) {
