@@ -3,6 +3,7 @@ package translate
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"mirador/mir"
@@ -37,7 +38,7 @@ func findInside(id string, pos mir.Position, t *Targets) ([]regionCopy, *Error) 
 				return []*sir.Region{r}
 			}
 		}
-		failed = cmp.Or(failed, Errorf(NotFound, pos, "%s has no region %s%s", of.ID, inside[1:], regionsOf(regions)))
+		failed = cmp.Or(failed, Errorf(NotFound, pos, "%s has no region %s%s", of.ID, inside[1:], regionsOf(inside, regions)))
 		return nil
 	})
 	if len(found) > 0 {
@@ -69,9 +70,15 @@ func (m *Module) onlyNamed(id string) *sir.Region {
 	return nil
 }
 
-// regionsOf lists the outermost regions inside a function.
-func regionsOf(regions []sir.Region) string {
+// ofSources matches the ids of regions that only sources have.
+var ofSources = regexp.MustCompile(`/(if|switch|block|try|throw|return|stop|openmp|io|allocation|lock|spawn|deferred)[0-9]+(\.[a-z]+[0-9]*)?$`)
+
+// regionsOf says what to name instead of a region that a function does not have: the line, or its outermost regions.
+func regionsOf(inside string, regions []sir.Region) string {
 	const most = 10
+	if ofSources.MatchString(inside) {
+		return ": only the structure of a source has such regions; name the line of its first statement, PROGRAM:FILE:LINE"
+	}
 	var names []string
 	for _, r := range regions {
 		if len(names) == most {

@@ -209,6 +209,22 @@ func TestCopies(t *testing.T) {
 	}
 }
 
+// TestRegionsOfSources says how to measure a region that only the structure of a source has.
+func TestRegionsOfSources(t *testing.T) {
+	program := &sir.Program{Regions: []sir.Region{{ID: "a:f", Name: "f", Kind: sir.Function}}}
+	module := Module{Program: program, Index: func() *sir.Index { return sir.NewIndex(program) }}
+	targets := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{module}}}}
+	targets.Inside = func(*Module, *sir.Region) ([]sir.Region, error) { return []sir.Region{{ID: "a:f/loop1"}}, nil }
+	const line = "name the line of its first statement"
+	for id, words := range map[string]string{
+		"a:f/loop1/if1.then": line, "a:f/switch2": line, "a:f/if3.elseif1": line, "a:f/loop2": "; it has loop1", "a:f/if": "; it has loop1",
+	} {
+		if _, err := findNamed(id, mir.Position{}, targets); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+}
+
 // TestConditionalPlaces requests an event under a condition where only the outcome of a branch counts.
 func TestConditionalPlaces(t *testing.T) {
 	loop := sir.Region{ID: "a:f/loop1", Kind: sir.Loop, Code: &sir.Code{When: map[uint64]sir.Condition{0x10: 6}}}
