@@ -188,12 +188,12 @@ func (p *point) handle(hit *node.Hit) {
 func (p *point) charge(how string) {
 	n := 0
 	for _, s := range p.subs {
-		if p.concerns(s) {
+		if p.reaches(s) {
 			n++
 		}
 	}
 	for _, s := range p.subs {
-		if p.concerns(s) {
+		if p.reaches(s) {
 			h := s.hitsBy(how)
 			h.Count++
 			h.Parts += 1 / float64(n)
@@ -218,9 +218,11 @@ func (s *subscription) hitsBy(how string) *placing.Hits {
 // concerns reports whether a hit is one that a request waits for: it belongs to one of the request's
 // threads or queues, and its tool has not detached from the thread.
 func (p *point) concerns(s *subscription) bool {
-	if !s.csr.event.watch.When.Holds(p.flags) {
-		return false
-	}
+	return s.csr.event.watch.When.Holds(p.flags) && p.reaches(s)
+}
+
+// reaches does what concerns does, whatever the flags are: the thread was held for the request.
+func (p *point) reaches(s *subscription) bool {
 	part := p.occ.Thread
 	if p.key.kind == node.EventQueueExtended {
 		part = p.occ.Params[0].Token()

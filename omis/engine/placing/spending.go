@@ -195,6 +195,9 @@ func (s *Subscription) spent() omis.Spending {
 	n, ok := s.placed.count.executions()
 	p := s.Proc.machine().priced(s.placement, s.placed.times)
 	spent := omis.Spending{Hits: uint64(n + 0.5), Inside: n * p.Cost, Rough: !p.Measured, Uncounted: !ok}
+	if s.Request.Watch.When != node.Always {
+		spent.Uncounted = true // nothing counts the hits at which the condition does not hold
+	}
 	// The kernel interrupts the thread once for all programs at a place. The additional cost of each
 	// program was not measured.
 	if together := s.Proc.together[s.spot()]; together > 1 && !s.placed.restsFree() {
