@@ -232,7 +232,9 @@ func TestLoopsAgreeWithGcov(t *testing.T) {
 			} else {
 				compareLines(t, all, lines, 100, 9, 1)
 			}
-			if level == "-O0" && !slices.ContainsFunc(all, func(r counted) bool { return r.Kind == sir.Loop && strings.Contains(r.ID, ":halves/") && len(r.Code.When) == 1 }) {
+			if level == "-O0" && !slices.ContainsFunc(all, func(r counted) bool {
+				return r.Kind == sir.Loop && strings.Contains(r.ID, ":halves/") && len(r.Code.When) == 1
+			}) {
 				t.Error("no outcome of a branch counts executions of the loop in halves")
 			}
 			agree := 0
