@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -254,7 +255,7 @@ func TestLocksAndThreads(t *testing.T) {
 	v := a.values(t, "activity", "probe-1", 2)
 	_, after := queued(t, a.p.PID)
 	a.between("THREAD_COUNT", v[0], float64(threads), float64(threads))
-	a.between("QUEUED_TIME", v[1], before, after)
+	a.between("QUEUED_TIME in nanoseconds", math.Round(v[1]*1e6), before, after)
 	a.p.Tell("x")
 	a.p.Line()
 	if text := a.must(t, "", "locks", "activity", "--json"); strings.TrimSpace(text) != "[]" {
@@ -263,17 +264,17 @@ func TestLocksAndThreads(t *testing.T) {
 }
 
 // queued returns the number of threads that the kernel lists for a process, and the sum of the times for which
-// they waited for a processor, in milliseconds.
-func queued(t *testing.T, pid int) (threads int, ms float64) {
+// they waited for a processor, in nanoseconds.
+func queued(t *testing.T, pid int) (threads int, ns float64) {
 	t.Helper()
 	for _, line := range strings.Split(strings.TrimSpace(tells(t, "sh", "-c", fmt.Sprintf("cat /proc/%d/task/*/schedstat", pid))), "\n") {
 		var ran, delay, slices float64
 		if _, err := fmt.Sscan(line, &ran, &delay, &slices); err != nil {
 			t.Fatal(err)
 		}
-		threads, ms = threads+1, ms+delay/1e6
+		threads, ns = threads+1, ns+delay
 	}
-	return threads, ms
+	return threads, ns
 }
 
 // startStrace traces some system calls of a process with all its threads. The returned function ends the
