@@ -105,8 +105,9 @@ func TestVeryManyThreadsOneByOne(t *testing.T) {
 	if calls != 7*threads || timed != 7*threads || sums.Lost()+intervals.Lost() != 0 {
 		t.Errorf("%d calls, %d timed, want %d; %d and %d lost", calls, timed, 7*threads, sums.Lost(), intervals.Lost())
 	}
-	if len(counted) > most || len(measured) > most || apart < int64(program.RowsOfEnded(2)) {
-		t.Errorf("%d and %d rows, want no more than %d", len(counted), len(measured), most)
+	// The row that adds up the threads before is one of those that are left.
+	if len(counted) > most || len(measured) > most || apart < int64(program.RowsOfEnded(2))-1 {
+		t.Errorf("%d and %d rows, %d of threads, want no more than %d", len(counted), len(measured), apart, most)
 	}
 	if err := sums.Reset(); err != nil || len(rows(t, sums)) != 0 {
 		t.Errorf("after a reset (%v) there are %d rows", err, len(rows(t, sums)))
