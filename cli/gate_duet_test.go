@@ -90,6 +90,10 @@ func TestGateDuetOfServers(t *testing.T) {
 	if status != exitGateFailed || !strings.Contains(out, "head takes +") {
 		t.Errorf("status %d\n%s%s", status, out, errs)
 	}
+	out, errs, status = g.run(t, slowerPrice, "--base=base"+server, "--head=head"+server, "--rounds=1", "--load=true")
+	if status != exitFailed || !strings.Contains(errs, "under a load that has ended") {
+		t.Errorf("a load that ends: status %d\n%s%s", status, out, errs)
+	}
 }
 
 // observe checks that at most one program runs, and returns the number of programs.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -85,9 +86,21 @@ func (o *gateOptions) draft(ctx context.Context, g *globals, d gate.Draft, force
 	if err := errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	fmt.Fprintf(g.streams.Out, "%s is written; read it, and run: mirador gate run -f %s --head %q\n", o.file, o.file, o.head)
+	again := fmt.Sprintf("mirador gate run -f %s --head %s", o.file, quoted(o.head))
+	for _, flag := range []struct{ name, value string }{{"--ready", o.Ready}, {"--load", o.Load}} {
+		if flag.value != "" {
+			again += " " + flag.name + " " + quoted(flag.value)
+		}
+	}
+	if o.For > 0 {
+		again += " --for " + o.For.String()
+	}
+	fmt.Fprintf(g.streams.Out, "%s is written; read it, and run: %s\n", o.file, again)
 	return nil
 }
+
+// quoted quotes a word for the shell.
+func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 // defineRun defines the flags that say how a program runs.
 func (o *gateOptions) defineRun(cmd *cobra.Command) {

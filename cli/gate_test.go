@@ -91,6 +91,8 @@ func TestGateExact(t *testing.T) {
 		{`g:exact="true"`, []string{head, base}, exitGateFailed, "100001 is more than 100000. Of these: main/loop1/call.price 100000 (base: 99999)\n"},
 		{`g:exact="true"`, []string{"--head=base/work 10", "--base=head/work 9"}, exitOK, "PASSED"},
 		{`g:max-change="10%"`, []string{head, base}, exitOK, "PASSED"},
+		{`g:max-change="0%"`, []string{head, base}, exitGateFailed, "100001 is more than 100000"},
+		{`g:max-change="0%"`, []string{"--head=base/work 10", "--base=base/work 11"}, exitOK, "PASSED"},
 		{`g:min="200000"`, []string{head}, exitGateFailed, "is less than 200000"},
 	} {
 		out, errs, status := g.run(t, fmt.Sprintf(countPrice, test.limit), test.args...)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -75,7 +74,7 @@ func compare(from, to *profile) (reasons []string) {
 	}
 	var found []difference
 	for name, ms := range to.times {
-		if more := ms - from.times[name]; name != "" && math.Abs(more) > worthSaying*to.times[""] {
+		if more := ms - from.times[name]; name != "" && more > worthSaying*to.times[""] {
 			found = append(found, difference{fmt.Sprintf("%s, which it calls %.3g times (base: %.3g), takes %+.4g us", name, to.calls[name], from.calls[name], more*1e3), more})
 		}
 	}
@@ -91,10 +90,10 @@ func compare(from, to *profile) (reasons []string) {
 	for _, f := range found[:min(len(found), mostReasons)] {
 		reasons = append(reasons, f.text)
 	}
-	if more := to.system - from.system; math.Abs(more) > 0.01 {
+	if to.system-from.system > 0.01 {
 		reasons = append(reasons, fmt.Sprintf("the process makes %.3g system calls (base: %.3g)", to.system, from.system))
 	}
-	if more := to.waited - from.waited; math.Abs(more) > worthSaying*to.times[""] {
+	if to.waited-from.waited > worthSaying*to.times[""] {
 		reasons = append(reasons, fmt.Sprintf("the process waits %.4g us (base: %.4g us)", to.waited*1e3, from.waited*1e3))
 	}
 	return reasons

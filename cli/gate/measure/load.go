@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // lookUp returns the absolute path of a program.
@@ -60,6 +62,18 @@ func (l *load) end(k *Keeper) {
 		l.cmd.Wait()
 		k.Forget(l.cmd.Process.Pid)
 	}
+}
+
+// early returns an error if the command of a duet has ended; l may be nil.
+func (l *load) early() error {
+	if l == nil {
+		return nil
+	}
+	var info unix.Siginfo
+	if err := unix.Waitid(unix.P_PID, l.cmd.Process.Pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); err != nil || info.Signo == 0 {
+		return nil
+	}
+	return errors.New("was compared under a load that has ended; it must last until the gate ends it: let it repeat, as in --load 'while curl -s localhost:{port}/all; do :; done'")
 }
 
 // run runs a shell command to its end.

@@ -58,7 +58,11 @@ func (r *Runner) enter(ctx context.Context, s Side, limits []request.Limit) (p *
 
 // early returns the error of a program that has ended.
 func (p *player) early() error {
-	return p.failed("ended during the measurement %s: a program that is compared has to run until the gate ends it; let it repeat its work", p.failure())
+	how := ""
+	if f := p.failure(); f != "" {
+		how = " (" + f + ")"
+	}
+	return p.failed("ended during the measurement%s: a program that is compared has to run until the gate ends it; let it repeat its work", how)
 }
 
 func (r *Runner) settle(ctx context.Context, p *player, limits []request.Limit) (err error) {
@@ -134,7 +138,7 @@ func (r *Runner) trace(ctx context.Context, p *player, l request.Limit, i int) e
 		}
 		r.biases[l.Region] = max(r.biases[l.Region], q.Placement.Bias)
 		if at := q.Placement; at.Name != "inline" {
-			r.Remark("%s of %s is timed in the placement %s, where each call costs %.0f us more: short times are not exact", l.Metric, l.Region, at.Name, at.Cost/1000)
+			r.remarkPlacement(l, at.Name, at.Cost)
 		}
 	}
 	p.traces = append(p.traces, trace)

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mirador/cli/gate/request"
 	"mirador/mir/client"
 )
 
@@ -74,6 +75,11 @@ func (r *Runner) Remark(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(r.Remarks, text) {
 		r.Remarks = append(r.Remarks, text)
 	}
+}
+
+// remarkPlacement says that a probe makes short times longer. The placement is how it works, and the cost is in nanoseconds.
+func (r *Runner) remarkPlacement(l request.Limit, placement string, cost float64) {
+	r.Remark("%s of %s: while it is timed, each call takes %.0f us more, because its probe needs the kernel or the monitor (%s; mirador sir --tree may say why): short times are not exact", l.Metric, l.Region, cost/1000, placement)
 }
 
 // Bias returns what is subtracted from every time of a unit, in nanoseconds: what its probe adds.

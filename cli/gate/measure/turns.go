@@ -63,6 +63,9 @@ func (r *Runner) round(ctx context.Context, players ...*player) ([]*block, error
 		blocks[n].turns = append(blocks[n].turns, t)
 	}
 	for n, p := range players {
+		if err := p.load.early(); err != nil {
+			return nil, p.failed("%v", err)
+		}
 		took := time.Duration(0)
 		for _, t := range blocks[n].turns {
 			took += t.end.Sub(t.begin)

@@ -161,7 +161,7 @@ func (r *Runner) plant(ctx context.Context, t *subject, limits []request.Limit) 
 		}
 		gauges = append(gauges, gauge{l, p})
 		if at := p.Last().Dearest(); l.Of != (request.Of{}) && at.Name != "inline" {
-			r.Remark("%s of %s is timed in the placement %s, where each call costs %.0f us more: short times are not exact", l.Metric, l.Region, at.Name, at.Cost/1000)
+			r.remarkPlacement(l, at.Name, at.Cost)
 		}
 	}
 	return gauges, nil

@@ -87,15 +87,18 @@ func Amount(v float64, unit string) string {
 	case unit == "ms" && math.Abs(v) >= 1e3:
 		return number(v/1e3) + " s"
 	case unit == "1":
-		return strconv.FormatFloat(v, 'f', -1, 64)
+		return number(v)
 	}
 	return number(v) + " " + unit
 }
 
-// number writes four digits.
+// number writes four digits, and all digits before the point.
 func number(v float64) string {
 	if v == math.Trunc(v) && math.Abs(v) < 1e15 {
 		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	if math.Abs(v) >= 1000 && math.Abs(v) < 1e15 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
 	}
 	return strconv.FormatFloat(v, 'g', 4, 64)
 }

@@ -112,11 +112,11 @@ func (r *reader) change(e mir.Element, l *Limit) {
 	}
 	number, percent := strings.CutSuffix(strings.TrimSpace(a.Value), "%")
 	v, problem := quantity(number, "1")
-	if !percent || problem != "" || v == 0 {
+	if !percent || problem != "" {
 		r.fault(a.Pos, "max-change is %s; a percentage was expected, such as 3%%", mir.Quote(a.Value))
 		return
 	}
-	l.Change = v / 100
+	l.Limited, l.Change = true, v/100
 	if l.Equal {
 		r.fault(a.Pos, "max-change contradicts exact=\"true\", which allows no change")
 	}
@@ -132,7 +132,7 @@ func (r *reader) statistic(e mir.Element, l *Limit, row translate.Metric) {
 	if ok && !timed {
 		r.fault(a.Pos, "%s has one value; only times of a region have percentiles", l.Metric)
 	}
-	if l.Change > 0 && l.Kind == Absolute && !timed {
+	if l.Limited && l.Kind == Absolute && !timed {
 		r.fault(l.Pos, "%s depends on how long the program runs; only times of a region can be compared with base", l.Metric)
 	}
 	if !timed || ok && strings.TrimSpace(a.Value) == "mean" {
@@ -143,7 +143,7 @@ func (r *reader) statistic(e mir.Element, l *Limit, row translate.Metric) {
 	if ok {
 		l.Of.Percent = r.percentile(a)
 	}
-	if l.Change > 0 && l.Of.Percent > 90 {
+	if l.Limited && l.Of.Percent > 90 {
 		r.fault(a.Pos, "the change of high percentiles is noise on any machine: compare p50 to p90, and give p%g an absolute limit (g:max)", l.Of.Percent)
 	}
 }

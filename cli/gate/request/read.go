@@ -143,7 +143,7 @@ func (r *reader) metric(e mir.Element, l Limit) {
 
 // add appends the assertions of a metric. The change of a time is an assertion of its own.
 func (r *reader) add(l Limit, e mir.Element) {
-	if l.Min == nil && l.Max == nil && !l.Equal && l.Change == 0 {
+	if l.Min == nil && l.Max == nil && !l.Compared() {
 		r.fault(l.Pos, `%s has no limit; write g:max, g:min, g:exact or g:max-change`, l.Metric)
 		return
 	}
@@ -154,10 +154,10 @@ func (r *reader) add(l Limit, e mir.Element) {
 	}
 	if l.Min != nil || l.Max != nil {
 		own := l
-		own.Change, own.Text = 0, written(e, "min", "max", "of")
+		own.Limited, own.Change, own.Text = false, 0, written(e, "min", "max", "of")
 		r.file.append(own)
 	}
-	if l.Change > 0 {
+	if l.Limited {
 		l.Kind, l.Min, l.Max, l.Text = Relative, nil, nil, written(e, "max-change", "of")
 		r.file.append(l)
 	}

@@ -38,7 +38,8 @@ type Limit struct {
 	Of       Of
 	Min, Max *float64
 	Equal    bool    // exact: head has the value of base
-	Change   float64 // relative, and exact with a base: the greatest increase, 0.03 for 3 %; 0: none
+	Limited  bool    // relative, and exact with a base: head has at most Change more than base
+	Change   float64 // 0.03 for 3 %
 	Fast     bool    // the clock
 	Text     string  // the limits as written
 	Pos      mir.Position
@@ -49,7 +50,7 @@ type Limit struct {
 }
 
 // Compared reports whether the limit compares with a base.
-func (l *Limit) Compared() bool { return l.Equal || l.Change > 0 }
+func (l *Limit) Compared() bool { return l.Equal || l.Limited }
 
 // File is a gate file. Metrics has the number of metrics of each request.
 type File struct {
