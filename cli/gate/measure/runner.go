@@ -79,7 +79,7 @@ func (r *Runner) Remark(format string, args ...any) {
 
 // remarkPlacement says that a probe makes short times longer. The placement is how it works, and the cost is in nanoseconds.
 func (r *Runner) remarkPlacement(l request.Limit, placement string, cost float64) {
-	r.Remark("%s of %s: while it is timed, each call takes %.0f us more, because its probe needs the kernel or the monitor (%s; mirador sir --tree may say why): short times are not exact", l.Metric, l.Region, cost/1000, placement)
+	r.Remark("%s of %s: while it is timed, each call takes %.0f us more, because no probe inside the program is possible (placement: %s): short times are not exact", l.Metric, l.Region, cost/1000, placement)
 }
 
 // Bias returns what is subtracted from every time of a unit, in nanoseconds: what its probe adds.

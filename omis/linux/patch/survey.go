@@ -215,7 +215,7 @@ func (s *Surveyor) before(f *function, begin, end uint64) bool {
 		b, e := s.bounds(at - 1)
 		if b == e {
 			at--
-			if s.short(at, at+2, begin, end) {
+			if s.strays(f, at, begin, end) {
 				return true
 			}
 			continue
@@ -234,7 +234,7 @@ func (s *Surveyor) after(f *function, begin, end uint64) bool {
 	for at := f.end; at < highest; {
 		b, e := s.bounds(at)
 		if b == e {
-			if s.short(at, at+2, begin, end) {
+			if s.strays(f, at, begin, end) {
 				return true
 			}
 			at++
@@ -259,6 +259,18 @@ func (s *Surveyor) leads(f *function, begin, end uint64) bool {
 func (s *Surveyor) short(from, to, begin, end uint64) bool {
 	from, to = max(from, begin-min(begin, branch.Reach)), min(to, end+branch.Reach)
 	return from < to && branch.ShortBetween(s.code(from, to), from, begin, end)
+}
+
+// strays reports whether two bytes outside of functions may be a short branch to an address between begin and end in
+// f. They are none if it would lead into the middle of an instruction of f: in the start-up code of every C program
+// a jump through a register and a nop, ff e0 66, look like one.
+func (s *Surveyor) strays(f *function, at, begin, end uint64) bool {
+	if !s.short(at, at+2, begin, end) {
+		return false
+	}
+	to := at + 2 + uint64(int64(int8(s.code(at, at+2)[1])))
+	_, begins := f.at(to)
+	return begins || to < f.begin || to >= f.unknown
 }
 
 // code returns the content of the file.

@@ -38,6 +38,12 @@ var shapes = []struct{ name, code, want string }{
 	{"called", "called_at: mov %rdi, %rax; call long_at; ret", "-3"},
 }
 
+// stray is a function behind bytes outside of functions, ff e0 66, which look like a short branch into it: to its
+// tenth byte. That is within an instruction, or the beginning of one.
+const stray = `.balign 256, 0x90; jmp *%%rax; .byte 0x66, 0x0f, 0x1f, 0x44, 0, 0; .skip 88, 0x90
+.globl %[1]s; .type %[1]s, @function; %[1]s: .cfi_startproc; %[2]s; ret; .cfi_endproc; .size %[1]s, .-%[1]s
+`
+
 // TestSurvey requests code in all shapes.
 func TestSurvey(t *testing.T) {
 	var source strings.Builder
@@ -45,6 +51,8 @@ func TestSurvey(t *testing.T) {
 	for _, s := range shapes {
 		fmt.Fprintf(&source, ".balign 64, 0x90\n.globl %[1]s, %[1]s_at\n.type %[1]s, @function\n%[1]s: .cfi_startproc; %[2]s\n.cfi_endproc\n.size %[1]s, .-%[1]s\n", s.name, s.code)
 	}
+	fmt.Fprintf(&source, stray, "within_lea", "push %rbx; mov %edi, %ecx; lea 9(%rip), %rdx; inc %eax; inc %ecx")
+	fmt.Fprintf(&source, stray, "behind_lea", "push %rbx; nop; lea 9(%rip), %rdx; inc %eax; inc %ecx")
 	dir := t.TempDir()
 	file, object := filepath.Join(dir, "shapes.s"), filepath.Join(dir, "shapes.so")
 	if err := os.WriteFile(file, []byte(source.String()), 0o644); err != nil {
@@ -63,6 +71,12 @@ func TestSurvey(t *testing.T) {
 		}
 		if err == nil && got != s.want || err != nil && !strings.Contains(got, s.want) {
 			t.Errorf("%s: %s, want %s", s.name, got, s.want)
+		}
+	}
+	for name, lands := range map[string]bool{"within_lea": false, "behind_lea": true} {
+		begin, end := surveyor.bounds(labels[name])
+		if got := surveyor.lands(surveyor.decoded(begin, end), begin+8, begin+13); got != lands || end-begin < 13 {
+			t.Errorf("%s: a branch leads there: %v, want %v", name, got, lands)
 		}
 	}
 }
