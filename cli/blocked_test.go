@@ -41,7 +41,9 @@ func blockedFileSystem(t *testing.T, hung uint32, before bool) {
 	}
 	dir := targets.SharedDir(t)
 	f := mountFUSE(t, dir, content)
-	blocked := startTallyAs(t, exec.Command(filepath.Join(dir, "tally")))
+	// The shell executes it: a child of this process would need the answers of the file system's server before it
+	// executes anything, while the server, a part of this process, may wait for that child.
+	blocked := startTallyAs(t, exec.Command("sh", "-c", `exec "$0"`, filepath.Join(dir, "tally")))
 	t.Cleanup(func() { f.hung.Store(0) })
 	c := startTally(t)
 	s.must(t, "", "attach", "--app", "tally", fmt.Sprint(c.PID))
