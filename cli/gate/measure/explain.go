@@ -113,15 +113,17 @@ func (r *Runner) profile(ctx context.Context, s Side, region string) (p *profile
 		return nil, err
 	}
 	// The probes are set before the first call, and are read while the program is stopped, so that
-	// they all cover the same calls.
+	// they all cover the same calls. A process that the gate has not started is never stopped.
 	unit := r.unit(region, t)
 	gauges, err := r.plantAll(ctx, t, append([]string{unit}, callees...))
 	if err != nil {
 		return nil, err
 	}
 	process := r.processGauges(ctx, t)
-	if _, err := r.Client.Continue(ctx, t.app); err != nil {
-		return nil, err
+	if t.own {
+		if _, err := r.Client.Continue(ctx, t.app); err != nil {
+			return nil, err
+		}
 	}
 	if err := r.ready(ctx, t); err != nil {
 		return nil, err
@@ -139,6 +141,9 @@ func (r *Runner) profile(ctx context.Context, s Side, region string) (p *profile
 			return nil, t.failed("ended while its failure was explained: %s", f)
 		}
 	case <-time.After(explained):
+		if !t.own {
+			break
+		}
 		if err := (&player{subject: t}).stop(ctx); err != nil {
 			return nil, err
 		}
