@@ -8,7 +8,9 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"path"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"mirador/mir"
@@ -170,14 +172,17 @@ func (w *weaving) write(ctx context.Context, list []*Probe) error {
 		}
 	}
 	maps.DeleteFunc(ids, func(_ string, known bool) bool { return !known })
-	texts, err := w.sources.Weaving.Weave(slices.Sorted(maps.Keys(ids)))
+	woven, err := w.sources.Weaving.Weave(slices.Sorted(maps.Keys(ids)))
 	if err != nil {
 		return failf(CannotBeDone, "%v", err)
 	}
 	var files []deliver.Replacement
-	for i, text := range texts {
-		if uri := w.sources.Outs[i]; uri != "" {
-			files = append(files, deliver.Replacement{URI: uri, Text: text, Mode: w.sources.Modes[i]})
+	for _, f := range woven {
+		if uri := w.sources.Outs[f.Source]; uri != "" {
+			if f.Suffix != "" {
+				uri = strings.TrimSuffix(uri, path.Ext(uri)) + f.Suffix
+			}
+			files = append(files, deliver.Replacement{URI: uri, Text: f.Text, Mode: w.sources.Modes[f.Source]})
 		}
 	}
 	if err := w.app.registry.queues.Replace(w.sources.user, files); err != nil {

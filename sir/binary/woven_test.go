@@ -39,12 +39,18 @@ func woven(t *testing.T, path, out string) (regions []*sir.Region, refused map[s
 		}
 		regions, ids = append(regions, r), append(ids, r.ID)
 	}
-	texts, err := w.Weave(ids)
+	files, err := w.Weave(ids)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(out, texts[0], 0o600); err != nil {
-		t.Fatal(err)
+	for _, f := range files {
+		name := out
+		if f.Suffix != "" {
+			name = strings.TrimSuffix(out, filepath.Ext(out)) + f.Suffix
+		}
+		if err := os.WriteFile(name, f.Text, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return regions, refused
 }

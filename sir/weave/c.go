@@ -26,8 +26,8 @@ type cSource struct {
 	macros map[string]bool // with parameters
 }
 
-func newCSource(s *Source, macros map[string]bool) *cSource {
-	c := &cSource{Source: s, tokens: tokensOf(s.Text), lines: linesOf(s.Text), cpp: s.Language == "c++", macros: macros}
+func newCSource(w *Weaving, s *Source) text {
+	c := &cSource{Source: s, tokens: tokensOf(s.Text), lines: linesOf(s.Text), cpp: s.Language == "c++", macros: w.macros}
 	c.nest()
 	return c
 }

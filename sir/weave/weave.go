@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"sync"
@@ -36,11 +37,39 @@ type Weaving struct {
 	recent  recent
 }
 
+// language is what weaving knows of a language.
+type language struct {
+	read func(*Weaving, *Source) text
+	sign string // what woven sources contain, and others do not
+	// beside returns files that a program with woven regions needs, if there are any. The regions are by source.
+	beside func(w *Weaving, regions [][]*located) []File
+}
+
+// languages are those whose sources can be woven.
+var languages = map[string]language{
+	"c":   {read: newCSource, sign: "MIRADOR_WEAVING("},
+	"c++": {read: newCSource, sign: "MIRADOR_WEAVING("},
+}
+
+// text is a source as its language reads it.
+type text interface {
+	// woven returns the source with some regions, in the order of their ids. The error has a *Refusal for each
+	// region that cannot be woven.
+	woven(weaving string, source int, regions []*located) ([]byte, error)
+}
+
 // recent is the source that was looked at last, because requests come one by one.
 type recent struct {
 	sync.Mutex
 	at  int
-	has *cSource
+	has text
+}
+
+// File is a file to write.
+type File struct {
+	Source int    // number of the source that it is, or that it is beside
+	Suffix string // "" for the source; otherwise the file has this in place of the extension of the source
+	Text   []byte
 }
 
 // located is a region with those around it.
@@ -64,10 +93,11 @@ func New(id string, p *sir.Program, sources []Source) (*Weaving, error) {
 		for _, found := range macro.FindAllSubmatch(s.Text, -1) {
 			w.macros[string(found[1])] = true
 		}
-		if bytes.Contains(s.Text, []byte("MIRADOR_WEAVING(")) {
+		l, known := languages[s.Language]
+		if known && bytes.Contains(s.Text, []byte(l.sign)) {
 			return nil, fmt.Errorf("%s has woven regions already: name the source that it was made from", s.Path)
 		}
-		if !s.Fixed && s.Language != "c" && s.Language != "c++" {
+		if !known && !s.Fixed {
 			return nil, fmt.Errorf("%s: sources in %s cannot be woven; leave out the attribute out, and measure the regions in the running program", s.Path, s.Language)
 		}
 	}
@@ -109,9 +139,9 @@ func (w *Weaving) Check(id string) error {
 	return err
 }
 
-// Weave returns the texts of all sources with some regions woven in. The error has a *Refusal for each region that cannot
-// be woven.
-func (w *Weaving) Weave(ids []string) (texts [][]byte, err error) {
+// Weave returns the texts of all sources with some regions woven in, in their order, and behind them files that are
+// beside sources. The error has a *Refusal for each region that cannot be woven.
+func (w *Weaving) Weave(ids []string) (files []File, err error) {
 	bySource := make([][]*located, len(w.sources))
 	var wrong []error
 	for _, id := range ids {
@@ -124,12 +154,17 @@ func (w *Weaving) Weave(ids []string) (texts [][]byte, err error) {
 	for i, s := range w.sources {
 		text, err := w.weave(i, bySource[i])
 		wrong = append(wrong, err)
-		texts = append(texts, text)
 		if len(bySource[i]) == 0 {
-			texts[i] = s.Text
+			text = s.Text
+		}
+		files = append(files, File{Source: i, Text: text})
+	}
+	for _, name := range slices.Sorted(maps.Keys(languages)) {
+		if l := languages[name]; l.beside != nil {
+			files = append(files, l.beside(w, bySource)...)
 		}
 	}
-	return texts, errors.Join(wrong...)
+	return files, errors.Join(wrong...)
 }
 
 // weave returns the text of a source with regions woven in.
@@ -138,15 +173,15 @@ func (w *Weaving) weave(source int, regions []*located) ([]byte, error) {
 		return nil, nil
 	}
 	slices.SortFunc(regions, func(a, b *located) int { return cmp.Compare(a.ID, b.ID) })
-	return w.cSource(source).woven(w.id, source, regions)
+	return w.read(source).woven(w.id, source, regions)
 }
 
-// cSource returns the tokens of a source.
-func (w *Weaving) cSource(at int) *cSource {
+// read returns a source as its language reads it.
+func (w *Weaving) read(at int) text {
 	w.recent.Lock()
 	defer w.recent.Unlock()
-	if w.recent.has == nil || w.recent.at != at {
-		w.recent.at, w.recent.has = at, newCSource(&w.sources[at], w.macros)
+	if s := &w.sources[at]; w.recent.has == nil || w.recent.at != at {
+		w.recent.at, w.recent.has = at, languages[s.Language].read(w, s)
 	}
 	return w.recent.has
 }

@@ -52,8 +52,8 @@ func TestText(t *testing.T) {
 			t.Errorf("%q: %v (regions are %v)", c.text, err, ids)
 			continue
 		}
-		before, _, _ := bytes.Cut(texts[0], []byte("#ifndef"))
-		_, after, _ := strings.Cut(string(texts[0]), "\n#line 1\n")
+		before, _, _ := bytes.Cut(texts[0].Text, []byte("#ifndef"))
+		_, after, _ := strings.Cut(string(texts[0].Text), "\n#line 1\n")
 		got := strings.ReplaceAll(after, "MIRADOR_REGION(01234567_1_1)", "R(1)")
 		if len(before) > 0 {
 			got = string(before) + "|" + got
@@ -107,11 +107,11 @@ func TestRefusals(t *testing.T) {
 	if err != nil || w.Check("p:none") == nil {
 		t.Errorf("%v, and a region that does not exist is woven", err)
 	}
-	p, err := source.Read(t.Context(), "p", []source.Resource{{In: "p.c", Path: "p.c", Text: texts[0]}})
+	p, err := source.Read(t.Context(), "p", []source.Resource{{In: "p.c", Path: "p.c", Text: texts[0].Text}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := weave.New("0123456789abcdef", &p, []weave.Source{{Path: "p.c", Language: "c", Text: texts[0]}}); err == nil || !strings.Contains(err.Error(), "has woven regions already") {
+	if _, err := weave.New("0123456789abcdef", &p, []weave.Source{{Path: "p.c", Language: "c", Text: texts[0].Text}}); err == nil || !strings.Contains(err.Error(), "has woven regions already") {
 		t.Errorf("a woven source: %v", err)
 	}
 }
@@ -140,11 +140,11 @@ func FuzzWeave(f *testing.F) {
 			if err != nil {
 				t.Fatalf("%q: regions can be woven one by one, not together: %v", text, err)
 			}
-			left := texts[0]
+			left := texts[0].Text
 			for i := range len(text) {
 				at := bytes.IndexByte(left, text[i])
 				if at < 0 {
-					t.Fatalf("%q lacks byte %d: %q", texts[0], i, text)
+					t.Fatalf("%q lacks byte %d: %q", texts[0].Text, i, text)
 				}
 				left = left[at+1:]
 			}
