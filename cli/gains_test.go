@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -190,11 +191,13 @@ func TestValuesAtBeginning(t *testing.T) {
 type waiters struct {
 	*served
 	*subject.Subject
+	program string
 }
 
 func startWaiters(t *testing.T) waiters {
 	s := startServe(t, os.Geteuid())
-	w := waiters{s, subject.Start(t, exec.Command(subject.Compile(t, "waiters", "-O2", "-pthread", "../omis/place/testdata/waiters.c")))}
+	program := subject.Compile(t, "waiters", "-O2", "-pthread", "../omis/place/testdata/waiters.c")
+	w := waiters{s, subject.Start(t, exec.Command(program)), program}
 	w.Line() // it is ready
 	s.must(t, "", "attach", "--app", "waiters", strconv.Itoa(w.PID))
 	s.mir(t, "waiters", `<snapshotreq/>`) // the main thread is t_1
@@ -264,4 +267,49 @@ func TestWaitsWhenAnyThreadExecutes(t *testing.T) {
 	w.do("c1 1 3")
 	w.mir(t, "waiters", `<ctrlreq action="REMOVE"><probe id="probe-1"/></ctrlreq>`)
 	w.do("c1 1 3")
+}
+
+// TestThreadsOfManyKinds checks what threads write, measured for "?" and named threads together and for all threads of
+// the process that executes the region, in two processes; and that these are measured on when the gateway is killed.
+func TestThreadsOfManyKinds(t *testing.T) {
+	w := startWaiters(t)
+	other := waiters{w.served, subject.Start(t, exec.Command(w.program)), w.program}
+	other.Line() // it is ready
+	w.must(t, "", "attach", "--app", "waiters", strconv.Itoa(other.PID))
+	w.mir(t, "waiters", `<snapshotreq/>`) // its main thread is t_5
+	for _, entities := range []string{`<thread id="t_2"/><thread id="?"/>`, `<process id="?"><thread id="*"/></process>`} {
+		w.mir(t, "waiters", `<instrreq activated="true" flush="true"><codeRegion from="waiters:c2" to="waiters:c2"/>
+			<metric name="SYSCALL_COUNT:write"/><metric name="linux:WRITE_BYTES"/>`+entities+`</instrreq>`)
+	}
+	touch := func(w waiters, worker, pages int) (answer float64) {
+		t.Helper()
+		w.Tell("c2 %d %d", worker, pages)
+		return float64(len(w.Line()) + 1)
+	}
+	value := func(probe int) string {
+		return w.mir(t, "waiters", fmt.Sprintf(`<ctrlreq action="VALUE"><probe id="probe-%d"/></ctrlreq>`, probe))
+	}
+	check := func(probe int, want ...float64) {
+		t.Helper()
+		if got := value(probe); !slices.Equal(valuesOf(t, got), want) {
+			t.Errorf("probe-%d: %v, want %v", probe, got, want)
+		}
+	}
+	first := touch(w, 0, 50)
+	check(1, 1, 50, 1, first)             // t_2, and t_1, which executed the function
+	check(2, 1, first, 1, 50, 0, 0, 0, 0) // t_1 to t_4
+	first = touch(w, 1, 70)
+	second := touch(other, 2, 30)
+	check(1, 0, 0, 1, first, 1, second) // t_2 when t_5 executed it, t_1 and t_5
+	check(2, 1, first, 0, 0, 1, 70, 0, 0, 1, second, 0, 0, 0, 0, 1, 30)
+	w.kill(t)
+	touch(other, 0, 10)
+	w.await(t, w.begin(t))
+	first = touch(w, 0, 20)
+	check(1, 1, 20, 1, first)
+	check(2, 1, first, 1, 20, 0, 0, 0, 0)
+	for probe := range 2 {
+		w.mir(t, "waiters", fmt.Sprintf(`<ctrlreq action="REMOVE"><probe id="probe-%d"/></ctrlreq>`, probe+1))
+	}
+	touch(w, 1, 5)
 }

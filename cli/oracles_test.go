@@ -126,6 +126,8 @@ var oracles = map[string]oracle{
 	"pa_meter_stop":          {"perf stat", "TestMetricsOfPerf TestMeterEstimates"},
 	"pa_timer_over_counter2": {"the kernel's count of switches", "TestWaitsOfOtherThreads TestWaitsWhenAnyThreadExecutes"},
 	"pa_timer_over_timer2":   {"the counts of the actions that the test makes threads do", "TestGroupOfThreads"},
+	"pa_timer_over_counter3": {"the bytes and the system calls that the target's threads write", "TestThreadsOfManyKinds TestThreadsOfExecutingProcess"},
+	"pa_timer_over_timer3":   {"the counts of the actions that the test makes threads do", "TestThreadsOfExecutingProcess"},
 	"pa_timer_take":          {"the target's count of its system calls", "TestTakenAtInstant TestValuesAtBeginning"},
 	"pa_timer_begin":         {"the target's count of its system calls", "TestFromOneFunctionToAnother"},
 	"pa_timer_end":           {"the target's count of its system calls", "TestFromOneFunctionToAnother"},

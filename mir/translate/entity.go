@@ -19,6 +19,7 @@ const (
 type entity struct {
 	kind                        mir.EntityKind // "" is the application as a whole
 	site, node, process, thread string
+	owner                       omis.Token // the process of a named thread
 	pos                         mir.Position
 }
 
@@ -80,6 +81,9 @@ func (w *walker) walk(e *mir.Entity, outer entity) {
 		here.process = e.ID
 	case mir.Thread:
 		here.thread = e.ID
+		if p := w.targets.owner(e.ID); p != nil {
+			here.owner = p.Token
+		}
 	}
 	if len(e.Children) == 0 {
 		w.found = append(w.found, here)

@@ -243,7 +243,7 @@ func (r *Recorder) emit(t *recordedThread, at int64, what What, metric int) {
 // Values returns the values of an execution in the form of Plan.Values: the values of the thread, and
 // the counts of entities that contain the thread.
 func (r *Recorder) Values(e *Execution) []Value {
-	rd := &reading{events: make(map[string][]row), gains: make(map[string][]row)}
+	rd := &reading{events: make(map[string][]row), gains: make(map[gained][]row)}
 	for i, m := range r.plan.Metrics {
 		if m.source == fromCounter {
 			rd.counts = e.counts(i)
@@ -260,7 +260,7 @@ func (r *Recorder) Values(e *Execution) []Value {
 		case m.source == fromCPUTimer:
 			rd.cpu = rows
 		case r.plan.Gains.has(m):
-			rd.gains[m.Name] = rows
+			rd.gains[gained{m.Name, executing}] = rows
 		default:
 			rd.events[m.Name] = rows
 		}

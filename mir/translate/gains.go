@@ -2,7 +2,6 @@ package translate
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"mirador/mir"
@@ -45,23 +44,18 @@ func (m Metric) gains() bool {
 // Gains are the metrics that a plan measures as what they gain on its region.
 type Gains struct {
 	ends    ends
-	metrics []Metric // in the order of Handles.Gains
-	oneIn   int64    // see Plan
-	spread  bool     // timers keep histograms
-	crosses bool     // the region is from one unit to another: see crossing.go
-	group   *group   // nil: they are measured in the thread that executes the region
-}
-
-// group lists threads that are measured whenever any thread executes the region (MIR 4): given
-// threads, all threads of given processes, or all threads.
-type group struct {
-	among []omis.Token // empty: all threads
-	all   []omis.Token // the processes of the request
+	metrics []Metric     // in the order of the request
+	oneIn   int64        // see Plan
+	spread  bool         // timers keep histograms
+	crosses bool         // the region is from one unit to another: see crossing.go
+	views   []view       // each metric has a timer for each view: see view.go
+	among   []omis.Token // the threads and processes of the view given; empty: all threads
+	all     []omis.Token // the processes of the request
 }
 
 // gainsOf returns the gains among the metrics of a request.
 func gainsOf(r *mir.InstrRequest, ms []Metric) Gains {
-	g := Gains{ends: endsOf(r.Region), oneIn: r.OneIn, spread: len(r.Percentiles) > 0}
+	g := Gains{ends: endsOf(r.Region), oneIn: r.OneIn, spread: len(r.Percentiles) > 0, views: []view{executing}}
 	for _, m := range ms {
 		if g.has(m) {
 			g.metrics = append(g.metrics, m)
@@ -90,36 +84,48 @@ func (p *Plan) leaves() bool {
 // tokens of their clocks; "" if there are none. Bind reads the reply.
 func (g *Gains) Create(h Handles) string {
 	var actions []string
-	source := 0
-	for _, m := range g.metrics {
-		if m.task != "" {
-			actions = append(actions, g.createOfTask(m))
-			continue
+	for _, v := range g.views {
+		source := 0
+		for _, m := range g.metrics {
+			switch {
+			case m.task != "":
+				actions = append(actions, g.createOfTask(m, v))
+			case m.level != "":
+				actions = append(actions, createTimer("", 0, g.spread))
+			default:
+				actions = append(actions, g.createOver(m, h.Events[source], v))
+				source++
+			}
 		}
-		if m.level != "" {
-			actions = append(actions, createTimer("", 0, g.spread))
-			continue
-		}
-		over, of := strings.TrimPrefix(m.object(), "pa_"), "" // counter or timer
-		if g.group != nil {
-			over, of = over+"2", ","+list(g.group.among)
-		}
-		actions = append(actions, fmt.Sprintf("pa_timer_over_%s([%s],%d,%q%s)", over, h.Events[source], max(g.oneIn, 1), g.keep(), of))
-		source++
 	}
 	return unconditional(actions)
 }
 
+// createOver returns the action that creates a timer whose clock is a counter or a timer.
+func (g *Gains) createOver(m Metric, source omis.Token, v view) string {
+	over := "pa_timer_over_" + strings.TrimPrefix(m.object(), "pa_")
+	configured := fmt.Sprintf("[%s],%d,%q", source, max(g.oneIn, 1), g.keep())
+	switch v {
+	case given:
+		return fmt.Sprintf("%s2(%s,%s)", over, configured, list(g.among))
+	case sameProcess:
+		return fmt.Sprintf("%s3(%s)", over, configured)
+	}
+	return fmt.Sprintf("%s(%s)", over, configured)
+}
+
 // createOfTask returns the action that creates a timer whose clock is a number of the kernel.
-func (g *Gains) createOfTask(m Metric) string {
-	if g.group == nil {
+func (g *Gains) createOfTask(m Metric, v view) string {
+	var of []omis.Token
+	switch {
+	case v == executing:
 		return createTimer(m.task, g.oneIn, g.spread)
+	case v == given && len(g.among) > 0:
+		of = g.among
+	case v == given:
+		of = g.all
 	}
-	among := g.group.among
-	if len(among) == 0 {
-		among = g.group.all
-	}
-	return fmt.Sprintf("pa_timer_create5(%q,%d,%q,%s)", m.task, max(g.oneIn, 1), g.keep(), list(among))
+	return fmt.Sprintf("pa_timer_create5(%q,%d,%q,%s)", m.task, max(g.oneIn, 1), g.keep(), list(of))
 }
 
 // keep returns what timers keep.
@@ -132,7 +138,7 @@ func (g *Gains) keep() string {
 
 // Bind adds the tokens in the reply to Create.
 func (g *Gains) Bind(reply omis.Reply, h *Handles) error {
-	for i := range g.metrics {
+	for i := range len(g.views) * len(g.metrics) {
 		t, err := Token(reply, i+1)
 		if err != nil {
 			return err
@@ -140,43 +146,6 @@ func (g *Gains) Bind(reply omis.Reply, h *Handles) error {
 		h.Gains = append(h.Gains, t)
 	}
 	return nil
-}
-
-// setGroup determines the threads to measure, if a request names other threads than the one that
-// executes the region.
-func (g *Gains) setGroup(es []entity, processes []omis.Token) Errors {
-	others := slices.DeleteFunc(slices.Clone(es), func(e entity) bool { return e.kind != mir.Thread || e.thread == current })
-	if !g.any() || len(others) == 0 {
-		return nil
-	}
-	var errs Errors
-	if len(others) < len(es) {
-		errs = append(errs, Errorf(CannotBeDone, others[0].pos, "thread %q: one probe measures %s either for the thread that executes the region or for given threads: make two probes", others[0].thread, g.metrics[0].Name))
-	}
-	for i := range g.metrics {
-		m := &g.metrics[i]
-		switch {
-		case m.isShaken():
-			errs = append(errs, Errorf(CannotBeDone, others[0].pos, "thread %q: on a region, %s is measured only for the thread that executes the region: write \"?\". The monitor holds this thread to read what it counts for others, which changes %[2]s", others[0].thread, m.Name))
-		case m.meter != "":
-			m.task = byMonitor + m.meter
-		}
-	}
-	g.group = &group{all: processes}
-	for _, e := range others {
-		switch {
-		case named(e.thread):
-			g.group.among = append(g.group.among, omis.Token(e.thread))
-		case named(e.process):
-			g.group.among = append(g.group.among, omis.Token(e.process))
-		case e.process == current:
-			errs = append(errs, Errorf(CannotBeDone, e.pos, "thread \"*\" of process \"?\": name the process, or write \"*\" for all processes"))
-		default:
-			g.group.among = nil
-			return errs
-		}
-	}
-	return errs
 }
 
 // begun returns the actions where the region is entered, ended those where it is left.
@@ -202,9 +171,9 @@ func (g *Gains) ended(h Handles) []string {
 
 // timers returns the timers of the metrics that are no levels.
 func (g *Gains) timers(h Handles) (list []omis.Token) {
-	for i, m := range g.metrics {
-		if m.level == "" {
-			list = append(list, h.Gains[i])
+	for i, t := range h.Gains {
+		if g.metrics[i%len(g.metrics)].level == "" {
+			list = append(list, t)
 		}
 	}
 	return list
@@ -254,7 +223,7 @@ func (p *Plan) Imagined() (h Handles) {
 	for _, m := range p.eventMetrics() {
 		h.Events = append(h.Events, next(m.object()[:len("pa_x")]))
 	}
-	for range p.Gains.metrics {
+	for range len(p.Gains.views) * len(p.Gains.metrics) {
 		h.Gains = append(h.Gains, next("pa_t"))
 	}
 	if p.Recorded {

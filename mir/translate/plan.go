@@ -56,7 +56,7 @@ func Instrument(r *mir.InstrRequest, t *Targets) (*Plan, error) {
 	found, wrong := entities(r.Entities, r.Region != nil, t)
 	errs = append(errs, wrong...)
 	p.entities, p.scopes = found, scopes(found, t)
-	errs = append(errs, p.Gains.setGroup(found, p.processTokens())...)
+	errs = append(errs, p.Gains.setViews(found, p.processTokens())...)
 	errs = append(errs, Records{p}.checkGroup(r)...)
 	for i := range found {
 		errs = append(errs, p.measurable(&found[i])...)
@@ -186,7 +186,7 @@ func (p *Plan) locate(c *mir.CodeRegion, t *Targets) Errors {
 	}
 	var errs Errors
 	for _, e := range p.entities {
-		if owner := ownerOf(&e, t); owner != "" && !(r.in(owner) && (end == nil || end.in(owner))) && p.Gains.group == nil {
+		if owner := ownerOf(&e, t); owner != "" && !(r.in(owner) && (end == nil || end.in(owner))) && !(p.Gains.others() && e.view() != executing) {
 			errs = append(errs, Errorf(NotFound, e.pos, "process %s has no %s", owner, p.Region))
 		}
 	}
@@ -197,7 +197,7 @@ func (p *Plan) locate(c *mir.CodeRegion, t *Targets) Errors {
 		return Errors{wrong}
 	}
 	within := p.processTokens()
-	if p.Gains.group != nil { // any thread may execute the region
+	if p.Gains.others() { // any thread may execute the region
 		within = nil
 		for i := range t.Processes {
 			within = append(within, t.Processes[i].Token)

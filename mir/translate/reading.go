@@ -17,7 +17,7 @@ type reading struct {
 	timers  []row            // WC_TIME
 	cpu     []row            // CPU_TIME of a region
 	events  map[string][]row // by the name of a metric that is measured at events
-	gains   map[string][]row // by the name of a metric that is measured as what it gains on a region
+	gains   map[gained][]row // of metrics that are measured as what they gain on a region
 	procs   []row            // processes, with the components of procFields
 	threads []row            // live threads, with the components of threadFields
 
@@ -25,6 +25,12 @@ type reading struct {
 
 	procFields   node.ProcFields
 	threadFields node.ThreadFields
+}
+
+// gained identifies a timer on a region: a metric, and the threads for which it is measured.
+type gained struct {
+	name string
+	view view
 }
 
 type row struct {
@@ -91,11 +97,13 @@ func (p *Plan) reading(reply omis.Reply, h Handles) (rd reading, err error) {
 		}
 		rd.events[m.Name] = rows
 	}
-	rd.gains = make(map[string][]row)
-	for _, m := range p.Gains.metrics {
-		var rows []row
-		timed(&rows, true)
-		rd.gains[m.Name] = rows
+	rd.gains = make(map[gained][]row)
+	for _, v := range p.Gains.views {
+		for _, m := range p.Gains.metrics {
+			var rows []row
+			timed(&rows, true)
+			rd.gains[gained{m.Name, v}] = rows
+		}
 	}
 	if rd.procFields = p.procFields(); rd.procFields != 0 {
 		take(&rd.procs, infoRows("proc_get_info", bits.OnesCount32(uint32(rd.procFields)), ofProcess))
@@ -191,8 +199,8 @@ func withMore(rows, more []row, add func(*Stats, Stats)) []row {
 }
 
 // of returns the value of a metric for an instance of an entity.
-func (rd *reading) of(m Metric, i *Instance) Stats {
-	if rows, ok := rd.gains[m.Name]; ok {
+func (rd *reading) of(m Metric, e *entity, i *Instance) Stats {
+	if rows, ok := rd.gains[gained{m.Name, e.view()}]; ok {
 		return rd.paired(merged(rows, i), i)
 	}
 	switch m.source {

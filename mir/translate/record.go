@@ -63,7 +63,7 @@ func (p Records) recorded(r *mir.InstrRequest) (errs Errors) {
 
 // checkGroup refuses records of threads that do not execute the region.
 func (p Records) checkGroup(r *mir.InstrRequest) Errors {
-	if !p.Recorded || p.Gains.group == nil {
+	if !p.Recorded || !p.Gains.others() {
 		return nil
 	}
 	return Errors{Errorf(CannotBeDone, place(r), "executions are recorded with the values of the thread that executes the region: write <thread id=\"?\"/>, or leave \"event\" out and give a delivery in milliseconds")}

@@ -120,7 +120,7 @@ func (p *Plan) actions(h Handles, place Place) []string {
 
 // watched returns the token list of a place's event.
 func (p *Plan) watched(place Place) []omis.Token {
-	if p.Gains.group != nil {
+	if p.Gains.others() {
 		return place.Processes
 	}
 	var ts []omis.Token

@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"maps"
 	"slices"
 
 	"mirador/mir"
@@ -57,9 +56,13 @@ func (p *Plan) values(rd *reading) []Value {
 	rows := max(len(rd.counts), len(rd.timers), len(rd.cpu), len(rd.threads), len(p.entities))
 	vs := make([]Value, 0, rows*len(p.Metrics))
 	for i := range p.entities {
-		for _, in := range p.instances(&p.entities[i], rd) {
+		e := &p.entities[i]
+		for _, in := range p.instances(e, rd) {
+			if hasIn(p.entities, e, &in) {
+				continue
+			}
 			for m := range p.Metrics {
-				vs = append(vs, Value{m, in, rd.of(p.Metrics[m], &in)})
+				vs = append(vs, Value{m, in, rd.of(p.Metrics[m], e, &in)})
 			}
 		}
 	}
@@ -88,7 +91,7 @@ func (p *Plan) processes(e *entity, rd *reading) []Instance {
 			}
 		}
 	case current:
-		for _, rows := range rd.ofRegion() {
+		for _, rows := range rd.ofRegion(executing) {
 			for _, r := range rows {
 				ids = append(ids, r.process)
 			}
@@ -103,9 +106,15 @@ func (p *Plan) processes(e *entity, rd *reading) []Instance {
 	return found
 }
 
-// ofRegion returns the rows of threads that have executed the region.
-func (rd *reading) ofRegion() [][]row {
-	return slices.AppendSeq([][]row{rd.counts, rd.timers, rd.cpu}, maps.Values(rd.gains))
+// ofRegion returns the rows of threads that have executed the region, and of those that were measured then.
+func (rd *reading) ofRegion(v view) [][]row {
+	all := [][]row{rd.counts, rd.timers, rd.cpu}
+	for of, rows := range rd.gains {
+		if of.view == v {
+			all = append(all, rows)
+		}
+	}
+	return all
 }
 
 // placed reports whether the region is measured in a process.
@@ -113,22 +122,25 @@ func (p *Plan) placed(process omis.Token) bool {
 	return slices.ContainsFunc(p.Places, func(pl Place) bool { return slices.Contains(pl.Processes, process) })
 }
 
-// threads lists the threads with measurements, and for "*" also the other live threads. It
-// lists a named thread in any case.
+// threads lists the threads with measurements, and for "*" also the other live threads; for the process "?"
+// those of processes that have executed the region. It lists a named thread in any case.
 func threads(e *entity, rd *reading) []Instance {
 	if named(e.thread) {
 		in := Instance{Site: e.site, Node: e.node, Thread: omis.Token(e.thread), level: mir.Thread}
-		if named(e.process) {
+		switch {
+		case named(e.process):
 			in.Process = omis.Token(e.process)
+		case e.process != "":
+			in.Process = e.owner
 		}
 		return []Instance{in}
 	}
-	rows := rd.ofRegion()
+	rows := rd.ofRegion(e.view())
 	for _, of := range rd.events {
 		rows = append(rows, of)
 	}
 	if e.thread == every {
-		rows = append(rows, rd.threads)
+		rows = append(rows, rd.live(e.process == current, rows))
 	}
 	found := make([]Instance, 0, len(rd.counts)+len(rd.timers)+len(rd.cpu))
 	for _, rs := range rows {
@@ -151,6 +163,20 @@ func threads(e *entity, rd *reading) []Instance {
 		}
 	}
 	return found
+}
+
+// live returns the live threads, or those of processes that have one of the rows.
+func (rd *reading) live(executed bool, rows [][]row) []row {
+	if !executed {
+		return rd.threads
+	}
+	procs := make(map[omis.Token]bool)
+	for _, rs := range rows {
+		for i := range rs {
+			procs[rs[i].process] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(rd.threads), func(r row) bool { return !procs[r.process] })
 }
 
 func sorted(ids []omis.Token) []omis.Token {

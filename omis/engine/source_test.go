@@ -236,6 +236,53 @@ func TestGroupOfThreads(t *testing.T) {
 	}
 }
 
+// TestThreadsOfExecutingProcess checks that a timer can measure all threads of the process whose thread executes the
+// function, and no others, and that of a sample each thread has the number of all intervals.
+func TestThreadsOfExecutingProcess(t *testing.T) {
+	b, _, p := startPlacing(t)
+	q := b.node.Add(2, []string{"other"}, 21, 22)
+	b.ask(`: proc_attach3([],2,"")`)
+	b.must(": thread_get_info([p_1],1) thread_get_info([p_2],1)", ": pa_counter_create()",
+		`: pa_timer_over_counter3([pa_c_1],1,"sums") pa_timer_over_counter2([pa_c_1],4,"sums",[t_1,t_3])`,
+		": pa_timer_create()", `: pa_timer_over_timer3([pa_t_3],1,"sums")`)
+	for addr, do := range map[string]string{"0x10": "start", "0x20": "stop"} {
+		b.must(fmt.Sprintf("thread_reached_addr([],%s) : pa_timer_%s([pa_t_1]) pa_timer_%[2]s([pa_t_2]) pa_timer_%[2]s([pa_t_4])", addr, do))
+	}
+	b.must(`thread_has_started_sys_call([],"") : pa_counter_add([pa_c_1],1)`, ": csr_enable([c_1,c_2,c_3])")
+	execute := func(p *fake.Process, tid, other int) {
+		p.Reach(tid, 0x10, 100)
+		p.SysCall(other, "getppid", omis.Int(0))
+		p.Reach(tid, 0x20, 100)
+	}
+	for range 8 {
+		execute(p, 11, 12)
+	}
+	for range 4 {
+		execute(q, 21, 22)
+	}
+	rows := func(request string, width int, shown ...int) string {
+		var got []string
+		for l := b.reply(request)[1][0].Values[1].List; len(l) > 0; l = l[width:] {
+			text := string(l[1].Token())
+			for _, i := range shown {
+				text += fmt.Sprint(" ", l[i].N)
+			}
+			got = append(got, text)
+		}
+		slices.Sort(got)
+		return strings.Join(got, ", ")
+	}
+	if got, want := rows(": pa_timer_exact([pa_t_1],0)", 11, 2, 5), "t_1 8 0, t_2 8 8, t_3 4 0, t_4 4 4"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got, want := rows(": pa_timer_exact([pa_t_4],0)", 11, 2, 5), "t_1 8 0, t_2 8 0, t_3 4 0, t_4 4 0"; got != want {
+		t.Errorf("over a timer %s, want %s", got, want)
+	}
+	if got, want := rows(": pa_timer_estimate([pa_t_2],0)", 11, 2, 3), "t_1 12 3, t_3 12 3"; got != want {
+		t.Errorf("of a sample %s, want %s", got, want)
+	}
+}
+
 // TestCountsOfGroup checks that a timer of a group measures what the kernel counts for its threads, and which clocks it
 // cannot have.
 func TestCountsOfGroup(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 type group struct {
 	among map[omis.Token]bool // threads, and processes with all their threads; empty: all
+	own   bool                // those of the process whose thread executes the region, instead
 }
 
 // mostWide bounds the open intervals of a thread, each of which has a value for every thread of
@@ -36,12 +37,8 @@ func (g *group) values(t *timer, e *service.Occurrence) (map[owner]int64, error)
 	if err := t.source.shows(shown, nil); err != nil {
 		return nil, err
 	}
-	procs := map[omis.Token]bool{e.Proc: true}
-	for o := range shown {
-		procs[o.proc] = true
-	}
 	values := make(map[owner]int64)
-	for proc := range procs {
+	for proc := range g.procs(e, shown) {
 		for _, thread := range e.Threads(proc) {
 			if o := (owner{proc, thread}); g.has(o) {
 				values[o] = shown[o]
@@ -49,6 +46,26 @@ func (g *group) values(t *timer, e *service.Occurrence) (map[owner]int64, error)
 		}
 	}
 	return values, nil
+}
+
+// procs returns the processes that may have threads of the group. An empty group has those in which the source has
+// rows.
+func (g *group) procs(e *service.Occurrence, shown map[owner]int64) map[omis.Token]bool {
+	all := map[omis.Token]bool{e.Proc: true}
+	if g.own {
+		return all
+	}
+	for o := range shown {
+		all[o.proc] = true
+	}
+	for token := range g.among {
+		if token.Class() == omis.ClassProcess {
+			all[token] = true
+		} else if proc, _, err := e.ThreadInfo(token, 0); err == nil {
+			all[proc] = true
+		}
+	}
+	return all
 }
 
 func (g *group) has(o owner) bool { return len(g.among) == 0 || g.among[o.thread] || g.among[o.proc] }
@@ -65,7 +82,14 @@ func (g *group) start(t *timer, e *service.Occurrence) error {
 		r.unfinished++
 		return nil
 	}
+	skipped := r.skipped
 	r.start(&r.stack, e.At.SP, func() int64 { return 0 })
+	if r.skipped > skipped { // the threads of the group are not measured this time
+		r.skipped = skipped
+		for o := range values {
+			t.of(o).skipped++
+		}
+	}
 	if n := len(r.open); n > 0 && r.open[n-1].wide == nil {
 		r.open[n-1].wide = values
 	}

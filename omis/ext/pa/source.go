@@ -136,6 +136,16 @@ func sourceServices() []service.Service {
 			Doc:    "make timers as pa_timer_over_timer does, but for the threads of thread_list, as pa_timer_over_counter2 does",
 		},
 		{
+			Name: "pa_timer_over_counter3", Action: createBeside, Class: classTimer, Object: classCounter, Result: "token",
+			Params: []service.Param{counters(), service.IntegerParam("one_in"), service.StringParam("keep")},
+			Doc:    "make timers as pa_timer_over_counter2 does, but an interval measures all live threads of the process whose thread begins and ends it",
+		},
+		{
+			Name: "pa_timer_over_timer3", Action: createBeside, Class: classTimer, Object: classTimer, Result: "token",
+			Params: []service.Param{timers(), service.IntegerParam("one_in"), service.StringParam("keep")},
+			Doc:    "make timers as pa_timer_over_timer does, but for all threads of a process, as pa_timer_over_counter3 does",
+		},
+		{
 			Name: "pa_timer_take", Action: takeTimer, Compile: compileTake, Class: classTimer, Object: classTimer, Local: true,
 			Params: []service.Param{timers()},
 			Doc:    "measure the present value of the clock, as if an interval had begun when the clock showed 0; for timers whose clock is a counter, a timer or a number that the kernel keeps of the thread",
@@ -150,6 +160,9 @@ func createOver(c *service.Call) ([]omis.Value, error) { return makeOver(c, nil)
 func createGroup(c *service.Call) ([]omis.Value, error) {
 	return makeOver(c, groupOf(c.Args[3]))
 }
+
+// createBeside makes such a timer for all threads of the process that executes the region.
+func createBeside(c *service.Call) ([]omis.Value, error) { return makeOver(c, &group{own: true}) }
 
 func groupOf(threads omis.Value) *group {
 	g := &group{among: make(map[omis.Token]bool)}
