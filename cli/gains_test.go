@@ -117,6 +117,7 @@ func TestKilledGatewayMeasuresOn(t *testing.T) {
 		`><codeRegion from="gains:grows"/><metric name="HEAP_MEM_USAGE"/>`,
 		`><codeRegion from="gains:gain" to="gains:gain"/><metric name="linux:PAGE_FAULTS"/><metric name="linux:EMULATION_FAULTS"/><measuring><aggregate function="SUM"/></measuring>`,
 		`><metric name="linux:PAGE_FAULTS"/>`,
+		` xmlns:g="urn:mirador:gateway" g:sample="1/3" g:percentiles="50"><codeRegion from="gains:opens" to="gains:closes"/><metric name="WC_TIME"/><process id="*"/>`,
 	} {
 		s.mir(t, "gains", `<instrreq activated="true" flush="true"`+measured+`</instrreq>`)
 	}
@@ -138,6 +139,12 @@ func TestKilledGatewayMeasuresOn(t *testing.T) {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s, no %s in %s", when, want, got)
 			}
+		}
+		sampled := regexp.MustCompile(`count="(\d+)" gateway:timed="(\d+)"`).FindStringSubmatch(value(5))
+		if len(sampled) == 0 || sampled[1] != strconv.Itoa(3*crossed) {
+			t.Errorf("%s, not every beginning is counted: %s", when, value(5))
+		} else if timed, _ := strconv.Atoi(sampled[2]); timed > crossed {
+			t.Errorf("%s, %d are timed, want at most one of three: %s", when, timed, value(5))
 		}
 		var before float64
 		g.Tell("grow 3000000")
@@ -161,7 +168,7 @@ func TestKilledGatewayMeasuresOn(t *testing.T) {
 	s.await(t, s.begin(t))
 	work()
 	check("after the kill", 100)
-	for probe, lost := range []bool{false, true, true, true} {
+	for probe, lost := range []bool{false, true, true, true, false} {
 		text := wants(t, "--unix-socket", s.socket, fmt.Sprint("http://mirador/probes/probe-", probe+1))
 		if strings.Contains(text, `"notice": "lost`) != lost {
 			t.Errorf("reported as lost: want %v of %s", lost, text)

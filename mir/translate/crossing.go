@@ -20,8 +20,6 @@ func crossing(p *Plan, end *region, c *mir.CodeRegion) *Error {
 		return Errorf(CannotBeDone, c.Pos, "an event trace is about one unit; leave \"event\" out, or name one unit in both \"from\" and \"to\"")
 	case p.Recorded:
 		return Errorf(CannotBeDone, c.Pos, "delivery -1: single executions of a region from one unit to another are not recorded; add an aggregate, an interval or a duration, give a delivery in milliseconds, or name one unit in both \"from\" and \"to\"")
-	case p.OneIn > 1:
-		return Errorf(CannotBeDone, c.Pos, "sample: in a region from one unit to another all executions are timed; write 1/1, which shows how many beginnings and ends have no counterpart, or leave it out")
 	}
 	return nil
 }
@@ -59,7 +57,7 @@ func (rd *reading) paired(s Stats, i *Instance) Stats {
 // unless the request asks for samples: the attributes are no part of MIR.
 func sampleShown(p *Plan, s *Stats, metric int) *mir.Sample {
 	switch {
-	case !p.Gains.crosses:
+	case !p.Gains.crosses || p.OneIn > 1:
 		return s.sample(p.Metrics[metric].unit())
 	case p.OneIn == 0 || s.Paired == (Paired{}):
 		return nil

@@ -19,12 +19,13 @@ import (
 // otherwise it is zero.
 type Sampled struct {
 	Begun, Timed int64
+	Unended      int64   // executions that were chosen to be timed, and have no end
 	Sum          float64 // estimated, of the covered executions, in nanoseconds
 	covered      int64   // executions in threads with at least one timed execution
 }
 
 func (s Sampled) plus(o Sampled) Sampled {
-	return Sampled{s.Begun + o.Begun, s.Timed + o.Timed, s.Sum + o.Sum, s.covered + o.covered}
+	return Sampled{s.Begun + o.Begun, s.Timed + o.Timed, s.Unended + o.Unended, s.Sum + o.Sum, s.covered + o.covered}
 }
 
 // estimate returns the estimated sum of all executions. It assumes that executions in threads
@@ -36,11 +37,12 @@ func (s Sampled) estimate() float64 {
 	return s.Sum * float64(s.Begun) / float64(s.covered)
 }
 
-// deviation returns the standard error of the estimate, in nanoseconds. For n timed executions
-// of m with variance s², it is m·√(s²/n·(1−n/m)). It is unknown for fewer than two timed
-// executions, unless these are all.
+// deviation returns the standard error of the estimate, in nanoseconds. For n chosen executions
+// of m with variance s², it is m·√(s²/n·(1−n/m)). A chosen one without an end adds 0 to the sum. It
+// is unknown for fewer than two timed executions, unless these are all.
 func (s Stats) deviation() (v float64, ok bool) {
-	n := float64(s.N)
+	chosen := s.N + s.Sampled.Unended
+	n := float64(chosen)
 	switch {
 	case s.N > 0 && s.Sampled.Timed == s.Sampled.Begun:
 		return 0, true
@@ -49,7 +51,7 @@ func (s Stats) deviation() (v float64, ok bool) {
 	}
 	mean := s.Sum.Float() / n
 	m := s.Sampled.estimate() / mean
-	variance := s.squaredDeviations() / (n - 1)
+	variance := program.SquaredDeviations(uint64(chosen), s.Sum, s.Squares) / (n - 1)
 	return m * math.Sqrt(variance/n*max(1-n/m, 0)), true
 }
 
@@ -119,6 +121,7 @@ func sampleRows(reply omis.Reply, i int) ([]row, error) {
 	return flat(reply, i, "pa_timer_estimate", 11, func(vs []omis.Value) (s Stats) {
 		s.Sampled.Begun, _ = vs[0].Int64()
 		s.Sampled.Timed, _ = vs[1].Int64()
+		s.Sampled.Unended, _ = vs[7].Int64()
 		if s.Sampled.Timed > 0 {
 			seconds, _ := vs[3].Number()
 			s.Sampled.Sum, s.Sampled.covered = seconds*1e9, s.Sampled.Begun

@@ -26,18 +26,7 @@ func TestFromOneFunctionToAnother(t *testing.T) {
 		{inline.Name, `pa_timer_create4("ordered",1,"histogram")`, total{intervals: 2, unfinished: 1}},
 	} {
 		t.Run(c.timer+"/"+c.placement, func(t *testing.T) {
-			r := newRig(t, c.placement, rig.Start(t, program))
-			r.Ask(": pa_counter_create()")
-			r.Ask(": %s", c.timer)
-			if c.values.sum > 0 {
-				r.Define(`thread_has_started_sys_call([],"getppid") : pa_counter_add([pa_c_1],1)`)
-			}
-			r.Define("thread_reached_addr([],%#x) : pa_timer_begin([pa_t_1])", r.Target.Func["opens"])
-			for _, exit := range r.Target.Exits("closes") {
-				r.Define("thread_reached_addr([],%#x) : pa_timer_end([pa_t_1])", exit)
-			}
-			r.Enable()
-			r.RunsIn(c.placement)
+			r := crossing(t, program, c.placement, c.timer, c.values.sum > 0)
 			const threads, times = 3, 20
 			r.Target.Do("cross %d %d", threads, times)
 			r.Target.Do("closes 1") // of another thread: the one that reads commands
@@ -56,6 +45,57 @@ func TestFromOneFunctionToAnother(t *testing.T) {
 			r.Target.Do("closes 1")
 			if got := exact(r, 1); got.intervals != want.intervals+1 {
 				t.Errorf("%+v: the last interval has not ended", got)
+			}
+		})
+	}
+}
+
+// crossing measures from one function to another by the timer pa_t_1, in a process of its own; counts says that the
+// counter pa_c_1 is used.
+func crossing(t *testing.T, program, placement, timer string, counts bool) *rig.Monitor {
+	t.Helper()
+	r := newRig(t, placement, rig.Start(t, program))
+	r.Ask(": pa_counter_create()")
+	r.Ask(": %s", timer)
+	if counts {
+		r.Define(`thread_has_started_sys_call([],"getppid") : pa_counter_add([pa_c_1],1)`)
+	}
+	r.Define("thread_reached_addr([],%#x) : pa_timer_begin([pa_t_1])", r.Target.Func["opens"])
+	for _, exit := range r.Target.Exits("closes") {
+		r.Define("thread_reached_addr([],%#x) : pa_timer_end([pa_t_1])", exit)
+	}
+	r.Enable()
+	r.RunsIn(placement)
+	return r
+}
+
+// TestSampledFromOneFunctionToAnother checks, in all placements, that one in three beginnings is chosen, that an end
+// does not end an interval of an earlier beginning, and that all beginnings are counted. Of three beginnings the
+// second one has no end.
+func TestSampledFromOneFunctionToAnother(t *testing.T) {
+	program := compileGains(t)
+	for _, c := range []struct{ placement, timer string }{
+		{"trap", `pa_timer_over_counter([pa_c_1],3,"histogram")`},
+		{kernel.Name, `pa_timer_over_counter([pa_c_1],3,"histogram")`},
+		{inline.Name, `pa_timer_create4("ordered",3,"histogram")`},
+	} {
+		t.Run(c.placement, func(t *testing.T) {
+			counts := c.placement != inline.Name
+			r := crossing(t, program, c.placement, c.timer, counts)
+			const threads, times = 3, 20
+			r.Target.Do("cross %d %d", threads, times)
+			list := r.Ask(": pa_timer_estimate([pa_t_1],2)")[1][0].Values[1].List
+			begun, timed, unfinished := list[2].N, list[3].N, list[9].N
+			if begun != 3*threads*times || timed+unfinished != threads*times || timed == 0 || unfinished == 0 {
+				t.Errorf("%d intervals began, %d were timed and %d had no end, want %d and %d of both kinds", begun, timed, unfinished, 3*threads*times, threads*times)
+			}
+			buckets := r.Ask(": pa_timer_histogram([pa_t_1],2)")[1][0].Values[1].List[3].List
+			var spread int64
+			for ; len(buckets) > 0; buckets = buckets[3:] {
+				spread += int64(buckets[2].N)
+			}
+			if got := exact(r, 1); spread != int64(timed) || counts && (got.least != 3 || got.most != 5) {
+				t.Errorf("%+v, and %d in the histogram, want %d, of 3 or 5 system calls", got, spread, timed)
 			}
 		})
 	}
