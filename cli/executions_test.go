@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -80,6 +81,92 @@ func checkExecutions(t *testing.T, text string) {
 	if number < 100 || unknown == 0 {
 		t.Errorf("%d documents, %d losses of unknown size", number, unknown)
 	}
+}
+
+// recordsIn reads the documents in a file that contains a word: what happened, and the values.
+func recordsIn(t *testing.T, path, word string) (list []string) {
+	t.Helper()
+	eventually(t, path+" has "+word, func() bool {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return false
+		}
+		list = nil
+		for _, d := range strings.Split(string(text), "<?mirador ")[1:] {
+			var what []string
+			for _, m := range recordedPart.FindAllStringSubmatch(d, -1) {
+				what = append(what, m[1]+m[2])
+			}
+			list = append(list, strings.Join(what, " "))
+		}
+		return len(list) > 0 && strings.Contains(strings.Join(list, ", "), word)
+	})
+	return list
+}
+
+var recordedPart = regexp.MustCompile(`gateway:event="(\w+)"| value="(\w+)"`)
+
+// TestRecordsOfEnds checks records of a level, which the program reads itself, and of a region from one function to
+// another, at whose ends the program makes a known number of system calls. The gateway is killed in between.
+func TestRecordsOfEnds(t *testing.T) {
+	s := startServe(t, os.Geteuid())
+	g := startGains(t)
+	s.must(t, "", "attach", "--app", "gains", strconv.Itoa(g.PID))
+	file := func(name string) string { return filepath.Join(s.dir, name) }
+	for name, what := range map[string]string{
+		"levels":  `<codeRegion from="gains:grows" to="gains:grows"/><metric name="HEAP_MEM_USAGE"/><event/>`,
+		"each":    `<codeRegion from="gains:opens" to="gains:closes"/><metric name="SYSCALL_COUNT:getppid"/>`,
+		"crossed": `<codeRegion from="gains:opens" to="gains:closes"/><event/>`,
+	} {
+		s.mir(t, "gains", `<instrreq activated="true" flush="true">`+what+`<measuring delivery="-1" destination="file://`+file(name)+`"/><process id="*"/></instrreq>`)
+	}
+	var levels []string
+	grow := func(size int) {
+		var before, after int
+		g.Tell("grow %d", size)
+		if _, err := fmt.Sscanf(g.Line(), "done %d %d", &before, &after); err != nil {
+			t.Fatal(err)
+		}
+		levels = append(levels, fmt.Sprint(before, " enter"), fmt.Sprint(after, " leave"))
+	}
+	crosses := 0
+	work := func(sizes ...int) {
+		for _, size := range sizes {
+			grow(size)
+		}
+		g.Tell("cross 1 2")
+		g.Line()
+		crosses += 2
+	}
+	check := func(when string) {
+		t.Helper()
+		if got := recordsIn(t, file("levels"), levels[len(levels)-1]); !slices.Equal(got, levels) {
+			t.Errorf("%s: %v, want %v", when, got, levels)
+		}
+		s.mir(t, "gains", `<ctrlreq action="VALUE"><probe id="probe-1"/><probe id="probe-2"/><probe id="probe-3"/></ctrlreq>`)
+		each, crossed := "5, 3, ", "enter, leave, unmatched, enter, abandon, enter, leave, "
+		for name, want := range map[string]string{"each": each, "crossed": crossed} {
+			all := strings.TrimSuffix(strings.Repeat(want, crosses), ", ")
+			if got := strings.Join(recordsIn(t, file(name), all), ", "); got != all {
+				t.Errorf("%s: %s, want %s", when, got, all)
+			}
+		}
+	}
+	work(100, 2_000_000, 10)
+	check("before")
+	s.kill(t)
+	g.Tell("cross 1 2")
+	g.Line()
+	s.await(t, s.begin(t))
+	for _, name := range []string{"levels", "each", "crossed"} {
+		if err := os.Remove(file(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	levels, crosses = nil, 0
+	work(50_000)
+	check("after the kill")
+	s.must(t, "", "release", "gains")
 }
 
 // TestTraceOfTarget checks a trace against a program that takes the times of its calls itself.

@@ -259,6 +259,10 @@ func TestWaitsWhenAnyThreadExecutes(t *testing.T) {
 	w := startWaiters(t)
 	w.mir(t, "waiters", `<instrreq activated="true" flush="true"><codeRegion from="waiters:c1"/><metric name="WAIT_COUNT"/>
 		<measuring><aggregate function="MAXIMUM"/></measuring><thread id="t_2"/><thread id="t_3"/></instrreq>`)
+	path := filepath.Join(w.dir, "records")
+	w.mir(t, "waiters", `<instrreq activated="true" flush="true"><codeRegion from="waiters:c1"/><metric name="WAIT_COUNT"/><event/>
+		<measuring delivery="-1" destination="file://`+path+`"/><thread id="t_3"/><thread id="t_2"/></instrreq>`)
+	w.mir(t, "waiters", `<ctrlreq action="RESET"><probe id="probe-1"/><probe id="probe-2"/></ctrlreq>`) // threads wait again when a probe is installed
 	w.do("nap 0 5")
 	w.do("c1 0 0")
 	w.do("nap 1 9")
@@ -266,6 +270,9 @@ func TestWaitsWhenAnyThreadExecutes(t *testing.T) {
 	w.do("c1 2 3")
 	if got := w.mir(t, "waiters", `<ctrlreq action="VALUE"><probe id="probe-1"/></ctrlreq>`); !strings.Contains(got, `<measurement threadId="t_3" value="10"/>`) {
 		t.Errorf("t_3 waited 10 times: %s", got)
+	}
+	if got := recordsIn(t, path, "enter 10 6, leave"); len(got) != 4 { // the first execution is as long as the first thread takes to wait again
+		t.Errorf("two executions are recorded as %v", got)
 	}
 	w.kill(t)
 	w.do("nap 0 5")

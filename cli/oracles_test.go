@@ -139,6 +139,7 @@ var oracles = map[string]oracle{
 	"pa_trace_add":           {"the target's count and order of calls", "TestTraces TestTrace"},
 	"pa_trace_add2":          {"the target's count and order of calls", "TestTraces TestTrace"},
 	"pa_trace_last":          {"the sum of the timer whose interval ended", "TestRecordsOfExecutions"},
+	"pa_trace_group":         {"the kernel's count of switches", "TestWaitsWhenAnyThreadExecutes"},
 	"pa_trace_stack":         {"the stack pointer at entry and exit, which are equal", "TestRecordsOfExecutions"},
 	"pa_trace_read":          {"the target's count and order of calls", "TestTraces TestTracesReadMeanwhile TestTrace"},
 	"pa_integrator_create":   {"the numbers that the target got", "TestIntegratorLive"},

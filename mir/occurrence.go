@@ -10,6 +10,8 @@ type Occurrence struct {
 	// are lost; unmatched, if the record of the entry does not exist. "" for other probes.
 	Event string
 	Time  string // of the event, in seconds of the node's monotonic clock; "" without Event
+	// Thread is the thread of the event; "" without Event.
+	Thread string
 	// Lost is the number of records lost before this document, UnknownLoss if it is not
 	// known.
 	Lost int64
@@ -28,6 +30,7 @@ func (w *writer) occurrence(o *Occurrence) {
 	}
 	w.optional("gateway:event", o.Event)
 	w.optional("gateway:time", o.Time)
+	w.optional("gateway:thread", o.Thread)
 	switch {
 	case o.Lost > 0:
 		w.attribute("gateway:lost", strconv.FormatInt(o.Lost, 10))
@@ -40,11 +43,12 @@ func (w *writer) occurrence(o *Occurrence) {
 func (f *findings) occurrence(e Element) *Occurrence {
 	event, happened := ours(e, "event")
 	at, _ := ours(e, "time")
+	thread, _ := ours(e, "thread")
 	lost, some := ours(e, "lost")
 	if !happened && !some {
 		return nil
 	}
-	o := &Occurrence{Event: event.Value, Time: f.ourDecimal(at)}
+	o := &Occurrence{Event: event.Value, Time: f.ourDecimal(at), Thread: thread.Value}
 	if lost.Value == unknownLoss {
 		o.Lost = UnknownLoss
 	} else {

@@ -157,7 +157,7 @@ func (l *polling) about(e *translate.Execution) *mir.Occurrence {
 	o := &mir.Occurrence{Lost: l.w.recording.lost}
 	if l.w.plan.Traced {
 		at := l.probe.app.registry.config.Epoch + e.Time
-		o.Event, o.Time = e.What.String(), fmt.Sprintf("%d.%09d", at/1e9, at%1e9)
+		o.Event, o.Time, o.Thread = e.What.String(), fmt.Sprintf("%d.%09d", at/1e9, at%1e9), string(e.Thread)
 	}
 	if *o == (mir.Occurrence{}) {
 		return nil

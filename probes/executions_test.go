@@ -174,7 +174,7 @@ func TestEventTrace(t *testing.T) {
 			}
 			what = append(what, word+value)
 		}
-		if got, want := fmt.Sprint(what), "[unmatched0 enter1 enter2 leave2 leave2 enter3 abandon0 enter4]"; got != want {
+		if got, want := fmt.Sprint(what), "[unmatched0 enter1 enter2 leave2 leave2 enter3 abandon enter4]"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})

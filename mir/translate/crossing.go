@@ -10,18 +10,10 @@ import (
 // where an end follows an end, the later one has no beginning. Neither has a value. The plan counts all
 // beginnings and all ends, so that a measurement shows how many have none.
 
-// crossing changes the plan so that it measures a region that ends in another unit. It refuses what
-// such a plan cannot do.
-func crossing(p *Plan, end *region, c *mir.CodeRegion) *Error {
+// crossing changes the plan so that it measures a region that ends in another unit.
+func crossing(p *Plan, end *region) {
 	p.Gains.crosses = true
 	p.Region += " to " + end.name
-	switch {
-	case p.Traced:
-		return Errorf(CannotBeDone, c.Pos, "an event trace is about one unit; leave \"event\" out, or name one unit in both \"from\" and \"to\"")
-	case p.Recorded:
-		return Errorf(CannotBeDone, c.Pos, "delivery -1: single executions of a region from one unit to another are not recorded; add an aggregate, an interval or a duration, give a delivery in milliseconds, or name one unit in both \"from\" and \"to\"")
-	}
-	return nil
 }
 
 // hasCounter reports whether the plan has a counter of executions.

@@ -15,7 +15,8 @@ type Execution struct {
 	Time            int64 // nanoseconds, by the clock of the monitor
 	What            What
 	Metric          int            // of an event without region, whose metric it is; else -1
-	Measured        map[int]uint64 // values by the index of their metrics
+	Measured        map[int]uint64 // values of the thread, by the index of their metrics
+	Group           []OfThread     // values of a group of threads, which were measured when the thread executed the region
 
 	others map[omis.Token]uint64 // count of the other threads, by process
 }
@@ -38,6 +39,7 @@ type Recorder struct {
 	plan    *Plan
 	solo    bool // one value is measured where an execution ends: each one is an execution
 	threads map[omis.Token]*recordedThread
+	group   incoming
 	found   []Execution
 	totals  map[omis.Token]uint64 // of COUNT, by process; nil if only threads are measured
 }
@@ -45,7 +47,7 @@ type Recorder struct {
 type recordedThread struct {
 	process, thread omis.Token
 	counts          map[int]recordedCount
-	pending         map[int]uint64 // values of an execution whose other values follow
+	pending         taken // values of an execution whose other values follow
 	open            []opened
 	last            int64 // time of the last record
 }
@@ -57,16 +59,12 @@ type recordedCount struct{ base, last uint64 }
 type opened struct {
 	sp     uint64
 	metric int
-	taken  map[int]uint64 // values at its beginning
+	taken  taken // values at its beginning
 }
 
 // Recorder returns a recorder for the records.
 func (p Records) Recorder() *Recorder {
-	names := make(map[string]bool)
-	for _, m := range p.Metrics {
-		names[m.Name] = true
-	}
-	r := &Recorder{plan: p.Plan, solo: len(names) == 1 && !p.pairs(), threads: make(map[omis.Token]*recordedThread)}
+	r := &Recorder{plan: p.Plan, solo: p.alone(), threads: make(map[omis.Token]*recordedThread)}
 	if p.Plan.Counts() && p.wants(processLevel) {
 		r.totals = make(map[omis.Token]uint64)
 	}
@@ -75,9 +73,9 @@ func (p Records) Recorder() *Recorder {
 
 // Lost begins the records after a loss. It returns the ends of the executions that are open.
 func (r *Recorder) Lost() []Execution {
-	r.found = nil
+	r.found, r.group = nil, incoming{}
 	for _, t := range r.threads {
-		clear(t.pending)
+		t.pending.clear()
 		r.cut(t, len(t.open), Cut, t.last)
 	}
 	return r.found
@@ -95,29 +93,45 @@ func (r *Recorder) Take(records []Record) []Execution {
 	r.found = nil
 	for i := range records {
 		rec := &records[i]
+		metric, of, isValue := valueOf(rec.Mark)
+		if isValue && of != executing {
+			r.group.value(metric, of, rec)
+			continue
+		}
 		t := r.of(rec)
 		t.last = rec.Time
 		switch {
 		case rec.Mark == markEnter:
-			r.enter(t, rec, uint64(rec.Value), -1)
+			r.enter(t, rec, r.place(rec), -1)
 		case rec.Mark == markLeave:
-			r.leave(t, rec, uint64(rec.Value), -1)
-		case rec.Mark == markEnd && len(t.pending) > 0: // else it began before the probe
+			r.leave(t, rec, r.place(rec), -1)
+		case rec.Mark == markEnd && t.pending.any(): // else it began before the probe
 			r.emit(t, rec.Time, Executed, -1)
+		case rec.Mark == markGroup:
+			r.group = incoming{by: t, awaited: rec.Value}
 		case rec.Mark >= markBegin:
 			r.enter(t, rec, 0, rec.Mark-markBegin)
-		case rec.Mark >= markValue && rec.Mark < markValue+len(r.plan.Metrics):
+		case isValue && metric < len(r.plan.Metrics):
 			r.value(t, rec)
 		}
 	}
 	return r.found
 }
 
+// place returns what pairs an entry with an exit: the place on the stack, or, if the region is from one unit to
+// another, the thread alone.
+func (r *Recorder) place(rec *Record) uint64 {
+	if r.plan.Gains.crosses {
+		return 1
+	}
+	return uint64(rec.Value)
+}
+
 func (r *Recorder) of(rec *Record) *recordedThread {
 	t := r.threads[rec.Thread]
 	if t == nil {
 		r.forget()
-		t = &recordedThread{process: rec.Process, thread: rec.Thread, counts: make(map[int]recordedCount), pending: make(map[int]uint64)}
+		t = &recordedThread{process: rec.Process, thread: rec.Thread, counts: make(map[int]recordedCount), pending: taken{own: make(map[int]uint64)}}
 		r.threads[rec.Thread] = t
 	}
 	return t
@@ -150,7 +164,7 @@ func (r *Recorder) value(t *recordedThread, rec *Record) {
 	case m.source == fromCounter || m.source == fromEvents && !r.plan.OnRegion():
 		r.count(t, rec)
 	default:
-		t.pending[metric] = uint64(max(rec.Value, 0))
+		t.pending.own[metric] = uint64(max(rec.Value, 0))
 	}
 	switch {
 	case !r.plan.OnRegion() && m.source == fromEvents:
@@ -183,11 +197,11 @@ func (r *Recorder) enter(t *recordedThread, rec *Record, sp uint64, metric int) 
 		n--
 	}
 	r.cut(t, len(t.open)-n, Abandoned, rec.Time)
-	t.open = append(t.open, opened{sp, metric, maps.Clone(t.pending)})
+	t.open = append(t.open, opened{sp, metric, t.pending.clone()})
 	if r.plan.Traced {
 		r.emit(t, rec.Time, Entered, metric)
 	}
-	clear(t.pending)
+	t.pending.clear()
 }
 
 // leave ends the execution that began at the same place of the stack, or the last one of the
@@ -201,7 +215,9 @@ func (r *Recorder) leave(t *recordedThread, rec *Record, sp uint64, metric int) 
 	if n > 0 && t.open[n-1].sp == sp {
 		what = Left
 		r.cut(t, len(t.open)-n, Abandoned, rec.Time)
-		maps.Copy(t.pending, t.open[n-1].taken)
+		if !r.plan.Traced { // else the record of the entry has them
+			t.pending.add(t.open[n-1].taken)
+		}
 		t.open = t.open[:n-1]
 	}
 	if !r.plan.Traced {
@@ -231,8 +247,9 @@ func (r *Recorder) emit(t *recordedThread, at int64, what What, metric int) {
 			e.Measured[m] = c.base + c.last
 		}
 	}
-	maps.Copy(e.Measured, t.pending)
-	clear(t.pending)
+	maps.Copy(e.Measured, t.pending.own)
+	e.Group = t.pending.group
+	t.pending.clear()
 	if r.totals != nil {
 		e.others = maps.Clone(r.totals)
 		e.others[t.process] -= r.counted(t)
@@ -240,32 +257,38 @@ func (r *Recorder) emit(t *recordedThread, at int64, what What, metric int) {
 	r.found = append(r.found, e)
 }
 
-// Values returns the values of an execution in the form of Plan.Values: the values of the thread, and
-// the counts of entities that contain the thread.
+// Values returns the values of an execution in the form of Plan.Values: those of the thread, or of the
+// group that is measured with it, and the counts of entities that contain the thread. Other entities
+// have no value.
 func (r *Recorder) Values(e *Execution) []Value {
 	rd := &reading{events: make(map[string][]row), gains: make(map[gained][]row)}
+	measured := make([][]row, len(r.plan.Metrics))
 	for i, m := range r.plan.Metrics {
-		if m.source == fromCounter {
-			rd.counts = e.counts(i)
-			continue
-		}
-		v, ok := e.Measured[i]
-		if !ok {
-			continue
-		}
-		rows := []row{{process: e.Process, thread: e.Thread, stats: single(v)}}
+		measured[i] = e.seen(i, executing)
 		switch {
+		case m.source == fromCounter:
+			measured[i] = e.counts(i)
+			rd.counts = measured[i]
 		case m.source == fromTimer:
-			rd.timers = rows
+			rd.timers = measured[i]
 		case m.source == fromCPUTimer:
-			rd.cpu = rows
+			rd.cpu = measured[i]
 		case r.plan.Gains.has(m):
-			rd.gains[gained{m.Name, executing}] = rows
+			for _, v := range r.plan.Gains.views {
+				rd.gains[gained{m.Name, v}] = e.seen(i, v)
+			}
 		default:
-			rd.events[m.Name] = rows
+			rd.events[m.Name] = measured[i]
 		}
 	}
-	return slices.DeleteFunc(r.plan.values(rd), func(v Value) bool { return v.Instance.level == mir.Thread && v.Instance.Thread == "" })
+	vs := slices.DeleteFunc(r.plan.values(rd), func(v Value) bool { return v.Instance.level == mir.Thread && v.Instance.Thread == "" })
+	for i := range vs {
+		v := &vs[i]
+		if !r.plan.Gains.has(r.plan.Metrics[v.Metric]) && !slices.ContainsFunc(measured[v.Metric], func(r row) bool { return v.Instance.has(&r) }) {
+			v.Stats = Stats{}
+		}
+	}
+	return vs
 }
 
 // counted returns the COUNT of a thread.
@@ -281,10 +304,7 @@ func (r *Recorder) counted(t *recordedThread) uint64 {
 // counts returns the rows of a count: of the thread, and of the other threads for an entity that
 // contains them.
 func (e *Execution) counts(metric int) []row {
-	var rows []row
-	if v, ok := e.Measured[metric]; ok {
-		rows = append(rows, row{process: e.Process, thread: e.Thread, stats: single(v)})
-	}
+	rows := e.seen(metric, executing)
 	for process, n := range e.others {
 		rows = append(rows, row{process: process, stats: single(n)})
 	}
@@ -302,13 +322,19 @@ func (r *Recorder) Follow(p *Plan) { r.plan = p }
 // NamedValue is the value of a metric as documents show it.
 type NamedValue struct{ Metric, Value string }
 
-// Named returns the values of an execution, in the order of the request.
+// Named returns the values of an execution, in the order of the request, those of a group with their threads.
 func (p Records) Named(e *Execution) []NamedValue {
 	var list []NamedValue
 	for i, m := range p.Metrics {
 		if v, ok := e.Measured[i]; ok {
 			s := single(v)
 			list = append(list, NamedValue{m.Name, s.text("", m.unit())})
+		}
+		for _, v := range e.Group {
+			if v.Metric == i {
+				s := single(v.Value)
+				list = append(list, NamedValue{m.Name + " " + string(v.Thread), s.text("", m.unit())})
+			}
 		}
 	}
 	return list

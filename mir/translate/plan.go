@@ -57,7 +57,6 @@ func Instrument(r *mir.InstrRequest, t *Targets) (*Plan, error) {
 	errs = append(errs, wrong...)
 	p.entities, p.scopes = found, scopes(found, t)
 	errs = append(errs, p.Gains.setViews(found, p.processTokens())...)
-	errs = append(errs, Records{p}.checkGroup(r)...)
 	for i := range found {
 		errs = append(errs, p.measurable(&found[i])...)
 	}
@@ -178,9 +177,7 @@ func (p *Plan) locate(c *mir.CodeRegion, t *Targets) Errors {
 	}
 	p.Region = r.name
 	if end != nil {
-		if wrong := crossing(p, end, c); wrong != nil {
-			return Errors{wrong}
-		}
+		crossing(p, end)
 	} else if wrong := markerAlone(p, r, c); wrong != nil {
 		return Errors{wrong}
 	}

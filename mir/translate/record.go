@@ -17,8 +17,10 @@ import (
 const (
 	markEnter = 1 + iota // the region is entered; the value is the stack pointer
 	markLeave            // the region is left; the value is the stack pointer
-	markEnd              // the values of an execution are complete
+	markEnd              // the values of a measurement are complete
+	markGroup            // so many values of a group follow: see taken.go
 	markValue = 1 << 10  // plus the index of a metric: its value
+	markView  = 1 << 16  // times the view of the metric, if it is not executing
 	markBegin = 1 << 20  // plus the index of a metric without region: its event begins
 )
 
@@ -39,14 +41,6 @@ type Records struct{ *Plan }
 func (p Records) recorded(r *mir.InstrRequest) (errs Errors) {
 	p.Traced = r.Events > 0
 	p.Recorded = p.Traced || eachExecution(r)
-	for i, m := range p.Metrics {
-		if p.Recorded && p.Gains.takesLevel(m) {
-			errs = append(errs, Errorf(CannotBeDone, r.Metrics[i].Pos, "%s is read at the instants of the region; such readings are not recorded one by one: leave \"event\" out, and give a delivery in milliseconds, an interval or an aggregate", m.Name))
-		}
-	}
-	if len(errs) > 0 {
-		return errs
-	}
 	if !p.Traced || r.Region != nil {
 		return nil
 	}
@@ -59,14 +53,6 @@ func (p Records) recorded(r *mir.InstrRequest) (errs Errors) {
 		}
 	}
 	return errs
-}
-
-// checkGroup refuses records of threads that do not execute the region.
-func (p Records) checkGroup(r *mir.InstrRequest) Errors {
-	if !p.Recorded || !p.Gains.others() {
-		return nil
-	}
-	return Errors{Errorf(CannotBeDone, place(r), "executions are recorded with the values of the thread that executes the region: write <thread id=\"?\"/>, or leave \"event\" out and give a delivery in milliseconds")}
 }
 
 // createTrace returns the action that creates the trace.
@@ -85,32 +71,51 @@ func (p Records) Read(h Handles, most int) string {
 // Forget returns the request that discards the records.
 func (p Records) Forget(h Handles) string { return ": " + call("pa_trace_reset", h.Trace) }
 
-// measurer finds the metric that an action measures, by the object that it changes.
-type measurer map[omis.Token]int
+// valueOf returns the metric whose value is recorded with a mark, and for which threads it is measured.
+func valueOf(mark int) (metric int, of view, ok bool) {
+	n := mark - markValue
+	return n % markView, view(n / markView), n >= 0 && mark < markBegin
+}
+
+// measurer finds what an action measures, by the object that it changes.
+type measurer map[omis.Token]measured
+
+type measured struct {
+	metric int
+	view   view
+}
 
 func (p Records) measurer(h Handles) measurer {
 	of := make(measurer)
-	objects := h.Events
-	if p.OnRegion() {
-		objects = h.Gains
+	if !p.OnRegion() {
+		p.assign(of, h, h.Events, executing)
+		return of
 	}
+	n := len(p.Gains.metrics)
+	for i, v := range p.Gains.views {
+		p.assign(of, h, h.Gains[i*n:][:n], v)
+	}
+	return of
+}
+
+// assign adds the counter, the timers, and the objects of the other metrics in a view.
+func (p Records) assign(of measurer, h Handles, objects []omis.Token, v view) {
 	for i, m := range p.Metrics {
-		var object omis.Token
+		object, in := omis.Token(""), v
 		switch {
 		case m.source == fromCounter:
-			object = h.Counter
+			object, in = h.Counter, executing
 		case m.source == fromTimer:
-			object = h.Timer
+			object, in = h.Timer, executing
 		case m.source == fromCPUTimer:
-			object = h.CPUTimer
+			object, in = h.CPUTimer, executing
 		case len(objects) > 0:
 			object, objects = objects[0], objects[1:]
 		}
 		if _, known := of[object]; !known && object != "" {
-			of[object] = i
+			of[object] = measured{i, in}
 		}
 	}
-	return of
 }
 
 // pairs reports whether the records of entries and exits must be paired: for an event trace, or
@@ -119,13 +124,18 @@ func (p Records) pairs() bool {
 	return p.Traced || p.Gains.any() && p.Gains.ends == atBeginning && (p.Times() || p.TimesCPU())
 }
 
-// metric returns the metric that an action measures. ok is false for actions that measure
-// nothing yet, such as the start of a timer.
-func (of measurer) metric(action string) (metric int, ok bool) {
-	service, rest, _ := strings.Cut(action, "([")
+// opens reports whether an action opens an interval.
+func opens(action string) bool {
+	return strings.HasPrefix(action, "pa_timer_start(") || strings.HasPrefix(action, "pa_timer_begin(")
+}
+
+// by returns what an action measures. ok is false for actions that measure nothing yet, such as
+// the start of a timer.
+func (of measurer) by(action string) (m measured, ok bool) {
+	_, rest, _ := strings.Cut(action, "([")
 	object, _, _ := strings.Cut(rest, "]")
-	metric, ok = of[omis.Token(object)]
-	return metric, ok && service != "pa_timer_start"
+	m, ok = of[omis.Token(object)]
+	return m, ok && !opens(action)
 }
 
 // recording adds to the actions at a place those that record what the actions measure. The entry is
@@ -137,13 +147,13 @@ func (p Records) recording(h Handles, place Place, actions []string) []string {
 	of := p.measurer(h)
 	var before, after []string
 	for _, a := range actions {
-		if strings.HasPrefix(a, "pa_timer_start(") {
+		if opens(a) {
 			after = append(after, a)
 			continue
 		}
 		before = append(before, a)
-		if m, ok := of.metric(a); ok {
-			before = append(before, p.note("last", h, markValue+m))
+		if m, ok := of.by(a); ok {
+			before = append(before, p.noteOf(m, h))
 		}
 	}
 	switch {
@@ -151,7 +161,7 @@ func (p Records) recording(h Handles, place Place, actions []string) []string {
 		before = append(before, p.note("stack", h, markLeave))
 	case p.pairs():
 		before = append(before, p.note("stack", h, markEnter))
-	case len(of) > 1 && place.Exit == p.left():
+	case !p.alone() && (place.Exit == p.left() || p.takesTwice()):
 		before = append(before, p.note("add", h, markEnd))
 	}
 	return append(before, after...)
@@ -162,17 +172,41 @@ func (p Records) recordingEvent(h Handles, action string) string {
 	if h.Trace == "" || p.OnRegion() {
 		return action
 	}
-	m, ok := p.measurer(h).metric(action)
+	m, ok := p.measurer(h).by(action)
 	if ok {
-		return action + " " + p.note("last", h, markValue+m)
+		return action + " " + p.note("last", h, markValue+m.metric)
 	}
 	object, _, _ := strings.Cut(strings.TrimPrefix(action, "pa_timer_start(["), "]")
-	return p.note("add", h, markBegin+p.measurer(h)[omis.Token(object)]) + " " + action
+	return p.note("add", h, markBegin+p.measurer(h)[omis.Token(object)].metric) + " " + action
 }
 
 // note returns an action that appends a record.
 func (p Records) note(service string, h Handles, mark int) string {
 	return fmt.Sprintf("pa_trace_%s([%s],%d)", service, h.Trace, mark)
+}
+
+// noteOf returns the action that records what the action before measures.
+func (p Records) noteOf(m measured, h Handles) string {
+	mark := markValue + int(m.view)*markView + m.metric
+	if m.view != executing {
+		return fmt.Sprintf("pa_trace_group([%s],%d,%d)", h.Trace, markGroup, mark)
+	}
+	return p.note("last", h, mark)
+}
+
+// takesTwice reports whether a level is measured at both ends of an execution, which makes two measurements.
+func (p Records) takesTwice() bool {
+	return p.Gains.ends == bothEnds && slices.ContainsFunc(p.Metrics, p.Gains.takesLevel)
+}
+
+// alone reports whether the record of a value is all that an execution needs: one value is measured,
+// for one thread.
+func (p Records) alone() bool {
+	names := make(map[string]bool)
+	for _, m := range p.Metrics {
+		names[m.Name] = true
+	}
+	return len(names) == 1 && !p.Gains.others() && !p.pairs()
 }
 
 // left reports whether the plan observes where the region is left.

@@ -43,8 +43,18 @@ func TestFromOneFunctionToAnother(t *testing.T) {
 				t.Errorf("%+v, want %+v", got, want)
 			}
 			r.Target.Do("closes 1")
-			if got := exact(r, 1); got.intervals != want.intervals+1 {
+			got = exact(r, 1)
+			if got.intervals != want.intervals+1 {
 				t.Errorf("%+v: the last interval has not ended", got)
+			}
+			var sum int64
+			values := r.Ask(": pa_trace_read([pa_b_1],0)")[1][0].Values
+			for l := values[2].List; len(l) > 0; l = l[5:] {
+				v, _ := l[4].Int64()
+				sum += v
+			}
+			if n := int64(values[1].N); n != got.intervals || max(sum-got.sum, got.sum-sum) > n { // durations are rounded one by one
+				t.Errorf("%d records with the sum %d, want those of %+v", n, sum, got)
 			}
 		})
 	}
@@ -55,14 +65,14 @@ func TestFromOneFunctionToAnother(t *testing.T) {
 func crossing(t *testing.T, program, placement, timer string, counts bool) *rig.Monitor {
 	t.Helper()
 	r := newRig(t, placement, rig.Start(t, program))
-	r.Ask(": pa_counter_create()")
+	r.Ask(": pa_counter_create() pa_trace_create(8192)")
 	r.Ask(": %s", timer)
 	if counts {
 		r.Define(`thread_has_started_sys_call([],"getppid") : pa_counter_add([pa_c_1],1)`)
 	}
 	r.Define("thread_reached_addr([],%#x) : pa_timer_begin([pa_t_1])", r.Target.Func["opens"])
 	for _, exit := range r.Target.Exits("closes") {
-		r.Define("thread_reached_addr([],%#x) : pa_timer_end([pa_t_1])", exit)
+		r.Define("thread_reached_addr([],%#x) : pa_timer_end([pa_t_1]) pa_trace_last([pa_b_1],1)", exit)
 	}
 	r.Enable()
 	r.RunsIn(placement)

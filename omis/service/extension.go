@@ -232,6 +232,14 @@ type Occurrence struct {
 	// measured anything. Actions set them for the action after them.
 	Measured int64
 	Measures bool
+	// Group is what the latest action of the list has measured for a group of threads.
+	Group []OfThread
+}
+
+// OfThread is what an action has measured for a thread of a group.
+type OfThread struct {
+	Proc, Thread omis.Token
+	Value        int64
 }
 
 // Scope is the tool for which an action runs. Its methods may be called by any goroutine, but

@@ -49,3 +49,30 @@ func addStack(c *service.Call) ([]omis.Value, error) {
 	}
 	return addRecord(c, int64(sp))
 }
+
+// compileGroup always refuses, as only the monitor measures groups.
+func compileGroup([]service.Argument) (program.Op, error) {
+	return program.Op{}, &program.Refusal{Why: "pa_trace_group cannot be done outside of the monitor"}
+}
+
+// addGroup appends all records to those of the thread that the event belongs to, which keeps them together.
+func addGroup(c *service.Call) ([]omis.Value, error) {
+	groupMark, err := markOf(c.Args[1])
+	if err != nil {
+		return nil, err
+	}
+	mark, err := markOf(c.Args[2])
+	if err != nil || c.Event == nil || len(c.Event.Group) == 0 {
+		return nil, err
+	}
+	e, t := c.Event, c.Object.(*trace)
+	by := owner{e.Proc, e.Thread}
+	add := func(of owner, mark int32, value int64) {
+		t.add(by, service.Record{Proc: of.proc, Thread: of.thread, Record: program.Record{Time: e.Time, Mark: mark, Value: value}})
+	}
+	add(by, groupMark, int64(len(e.Group)))
+	for _, m := range e.Group {
+		add(owner{m.Proc, m.Thread}, mark, m.Value)
+	}
+	return nil, nil
+}

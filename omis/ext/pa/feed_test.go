@@ -46,7 +46,7 @@ func TestActionsDoNotWaitForStores(t *testing.T) {
 			t.BreakOff("p_1")
 		}
 	}
-	record := func() { tr.add(service.Record{Proc: o.proc, Thread: o.thread}) }
+	record := func() { tr.add(owner{"p_1", "t_1"}, service.Record{Proc: o.proc, Thread: o.thread}) }
 	for _, test := range []struct {
 		name string
 		cell service.Cell

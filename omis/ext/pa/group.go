@@ -97,6 +97,7 @@ func (g *group) start(t *timer, e *service.Occurrence) error {
 }
 
 func (g *group) stop(t *timer, e *service.Occurrence) error {
+	e.Group = nil
 	values, err := g.values(t, e)
 	if err != nil {
 		return err
@@ -107,9 +108,13 @@ func (g *group) stop(t *timer, e *service.Occurrence) error {
 	if r == nil {
 		return nil
 	}
-	if begun, ok := r.pop(&r.stack, e.At.SP); ok {
-		for o, v := range values {
-			t.of(o).ended(v - begun.wide[o])
+	begun, ok := r.pop(&r.stack, e.At.SP)
+	if !ok {
+		return nil
+	}
+	for o, v := range values {
+		if gained := v - begun.wide[o]; t.of(o).ended(gained) {
+			e.Group = append(e.Group, service.OfThread{Proc: o.proc, Thread: o.thread, Value: gained})
 		}
 	}
 	return nil
@@ -117,6 +122,7 @@ func (g *group) stop(t *timer, e *service.Occurrence) error {
 
 // take measures what the source shows.
 func (g *group) take(t *timer, e *service.Occurrence) error {
+	e.Group = nil
 	values, err := g.values(t, e)
 	if err != nil {
 		return err
@@ -124,7 +130,9 @@ func (g *group) take(t *timer, e *service.Occurrence) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for o, v := range values {
-		t.of(o).measured(uint64(max(v, 0)))
+		v = max(v, 0)
+		t.of(o).measured(uint64(v))
+		e.Group = append(e.Group, service.OfThread{Proc: o.proc, Thread: o.thread, Value: v})
 	}
 	return nil
 }

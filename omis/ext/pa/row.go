@@ -104,13 +104,14 @@ func (r *row) opened(s *stack, n int64) {
 	}
 }
 
-// ended measures an interval, unless its clock was reset meanwhile.
-func (r *row) ended(length int64) {
+// ended measures an interval, and reports whether it did: not if its clock was reset meanwhile.
+func (r *row) ended(length int64) bool {
 	if length < 0 && r.settable {
 		r.unfinished++
-		return
+		return false
 	}
 	r.measured(uint64(max(length, 0)))
+	return true
 }
 
 func (r *row) measured(ns uint64) {

@@ -87,10 +87,10 @@ func (t *trace) sort() {
 	slices.SortStableFunc(t.taken, func(a, b service.Record) int { return int(a.Time - b.Time) })
 }
 
-func (t *trace) add(r service.Record) {
+// add appends a record to those of a thread.
+func (t *trace) add(o owner, r service.Record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	o := owner{r.Proc, r.Thread}
 	l := t.byThread[o]
 	if l == nil {
 		if len(t.byThread) == mostTails {
@@ -209,6 +209,11 @@ func traceServices() []service.Service {
 			Doc: "append a record to traces whose value is what the action before it in the list has measured: the nanoseconds of the interval that pa_timer_stop has closed, or the sum of the thread after pa_counter_add; append nothing if no interval was closed",
 		},
 		{
+			Name: "pa_trace_group", Action: addGroup, Compile: compileGroup, Class: classTrace, Object: classTrace, Local: true,
+			Params: []service.Param{traces, service.IntegerParam("group_mark"), mark},
+			Doc:    "append records to traces of what the action before it in the list has measured for a group of threads, as pa_timer_over_counter2 describes: one with group_mark, whose value is the number of threads measured, and behind it one for each of these threads, with its value; append nothing if none was measured",
+		},
+		{
 			Name: "pa_trace_stack", Action: addStack, Compile: compileStack, Class: classTrace, Object: classTrace, Local: true, Params: []service.Param{traces, mark},
 			Doc: "append a record to traces whose value is the stack pointer, which is the same where a function is entered and where it returns",
 		},
@@ -286,7 +291,7 @@ func addRecord(c *service.Call, value int64) ([]omis.Value, error) {
 	} else {
 		r.Time = c.Scope.Now()
 	}
-	c.Object.(*trace).add(r)
+	c.Object.(*trace).add(owner{r.Proc, r.Thread}, r)
 	return nil, nil
 }
 

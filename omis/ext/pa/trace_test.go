@@ -40,7 +40,7 @@ func TestUnreadTrace(t *testing.T) {
 	for thread := range threads {
 		who := omis.Token(fmt.Sprintf("t_%d", thread))
 		for i := range few {
-			added.add(service.Record{Thread: who, Record: program.Record{Time: int64(thread*few + i + 1)}})
+			added.add(owner{"p_1", "t_1"}, service.Record{Thread: who, Record: program.Record{Time: int64(thread*few + i + 1)}})
 		}
 	}
 	if len(added.byThread) != 1 {
