@@ -25,6 +25,7 @@ import (
 // Requests about the program are refused in time, with a reason; requests about another
 // program are answered meanwhile, and the gateway ends in time.
 func TestBlockedFileSystem(t *testing.T) {
+	t.Parallel()
 	t.Run("open", func(t *testing.T) { blockedFileSystem(t, fuseOpen, true) })
 	t.Run("read", func(t *testing.T) { blockedFileSystem(t, fuseRead, true) })
 	t.Run("everything", func(t *testing.T) { blockedFileSystem(t, everything, false) })

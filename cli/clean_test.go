@@ -23,6 +23,7 @@ const aloneEnv = "MIRADOR_TEST_ALONE"
 // taken, and nothing of a living gateway. The test runs in a process with its own BPF file system:
 // in the machine's, it would remove what gateways of other tests have left and need again.
 func TestDoctorCleansAll(t *testing.T) {
+	t.Parallel()
 	if os.Getenv(aloneEnv) == "" {
 		cmd := exec.Command(os.Args[0], "-test.v", "-test.run=^TestDoctorCleansAll$")
 		cmd.Env = append(os.Environ(), aloneEnv+"=1", mortalEnv+"="+miradorPath)

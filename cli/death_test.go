@@ -13,6 +13,7 @@ import (
 // TestProbeOfTheDead checks that a probe is reported as gone as soon as its target is dead, even if
 // the monitor has not seen the death yet.
 func TestProbeOfTheDead(t *testing.T) {
+	t.Parallel()
 	s := startServe(t, os.Geteuid())
 	for i := range 5 {
 		target := targets.Start(t, "mmul", "--wait", "2", "8", "10")

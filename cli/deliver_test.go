@@ -21,6 +21,7 @@ var deliverKills = flag.Int("kills", 10, "how often TestDeliveredThroughKills ki
 // TestDeliveredThroughKills kills gateways that deliver counts to a file and to a server that
 // comes and goes. Every number arrives, and the last count is what the program counted itself.
 func TestDeliveredThroughKills(t *testing.T) {
+	t.Parallel()
 	remote := newAbsentServer(t)
 	s := startServe(t, 0, "--deliver", "file:///", "--deliver", remote.url)
 	c := startTally(t)

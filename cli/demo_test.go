@@ -11,6 +11,7 @@ import (
 )
 
 func TestDemo(t *testing.T) {
+	t.Parallel()
 	cmd := exec.Command(miradorPath, "demo", "--target", targets.Build(t, "mmul"))
 	cmd.Env = append(cmd.Environ(), targets.NoneLeft(t))
 	out, err := cmd.CombinedOutput()
@@ -26,6 +27,7 @@ func TestDemo(t *testing.T) {
 
 // TestDemoIsInterrupted ends the demo by SIGINT, and checks that no process and no file is left.
 func TestDemoIsInterrupted(t *testing.T) {
+	t.Parallel()
 	mark := targets.NoneLeft(t)
 	socket := filepath.Join(t.TempDir(), "m.sock")
 	cmd := exec.Command(miradorPath, "demo", "--serve", "--socket", socket, "--target", targets.Build(t, "mmul"))

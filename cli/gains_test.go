@@ -67,6 +67,7 @@ func valuesOf(t *testing.T, document string) (list []float64) {
 // TestGainsOfKilledGateway checks that the metrics of a region, which are measured at its ends, are right while a
 // gateway runs, and go on when it is killed.
 func TestGainsOfKilledGateway(t *testing.T) {
+	t.Parallel()
 	s := startServe(t, os.Geteuid())
 	g := startGains(t)
 	s.must(t, "", "attach", "--app", "gains", strconv.Itoa(g.PID))
@@ -109,6 +110,7 @@ func TestGainsOfKilledGateway(t *testing.T) {
 // measured again when a gateway was killed: what programs in the process have measured goes on, and the loss of what
 // was in the memory of the gateway is reported.
 func TestKilledGatewayMeasuresOn(t *testing.T) {
+	t.Parallel()
 	s := startServe(t, os.Geteuid())
 	g := startGains(t)
 	s.must(t, "", "attach", "--app", "gains", strconv.Itoa(g.PID))

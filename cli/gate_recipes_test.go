@@ -80,6 +80,7 @@ const recipes = "../examples/gates"
 
 // TestGateRecipes runs the scripts of examples/gates: without a change, and with one that fails.
 func TestGateRecipes(t *testing.T) {
+	t.Parallel()
 	targets.NoneLeft(t)
 	r := newRecipe(t, recipes)
 	want := func(name, out string, status, wanted int, text string) {
@@ -126,6 +127,7 @@ func TestGateRecipes(t *testing.T) {
 
 // TestGateGoRecipe runs the test of a package that judges its own benchmarks.
 func TestGateGoRecipe(t *testing.T) {
+	t.Parallel()
 	r := newRecipe(t, filepath.Join(recipes, "go"))
 	if out, status := r.run(t, "go mod init shop && go test -tags gate ."); status != 0 {
 		t.Errorf("status %d\n%s", status, out)

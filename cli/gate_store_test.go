@@ -12,6 +12,7 @@ import (
 // TestGateStore fills a history by one run, copies its entry, and compares with it: equal counts
 // pass, another one fails, and other machines are refused.
 func TestGateStore(t *testing.T) {
+	t.Parallel()
 	g := newGated(t, "-DEXTRA=1")
 	g.share(t)
 	gate := fmt.Sprintf(countPrice, `g:exact="true"`)

@@ -77,6 +77,7 @@ const countPrice = `<instrreq><codeRegion from="work:price"/><metric name="COUNT
 // TestGateExact checks that one more call in a hundred thousand is found, that a gate passes without it,
 // that the constructors' calls count, and that failures are explained.
 func TestGateExact(t *testing.T) {
+	t.Parallel()
 	g := newGated(t, "-DEXTRA=1")
 	g.share(t)
 	base, head := "--base=base/work 100000", "--head=head/work 100000"
@@ -146,6 +147,7 @@ func TestGateRuns(t *testing.T) {
 
 // TestGateServer counts exactly what a load causes, not the attempts of --ready.
 func TestGateServer(t *testing.T) {
+	t.Parallel()
 	g := newGated(t)
 	g.share(t)
 	const connect = "exec 3<>/dev/tcp/127.0.0.1/{port} || exit 1; read <&3"
@@ -158,6 +160,7 @@ func TestGateServer(t *testing.T) {
 
 // TestGateWithoutPrivileges judges counts, system calls and times as an ordinary user.
 func TestGateWithoutPrivileges(t *testing.T) {
+	t.Parallel()
 	g := newGated(t)
 	requests := fmt.Sprintf(countPrice, `g:exact="1000"`) + `<instrreq><metric name="SYSCALL_COUNT" g:max="1000"/></instrreq>
 <instrreq><codeRegion from="price"/><metric name="WC_TIME" g:max="100 s"/></instrreq>`
@@ -172,6 +175,7 @@ func TestGateWithoutPrivileges(t *testing.T) {
 
 // TestGateRefuses checks bad input: its status, and a sentence that helps.
 func TestGateRefuses(t *testing.T) {
+	t.Parallel()
 	g := newGated(t)
 	g.share(t)
 	good := fmt.Sprintf(countPrice, `g:max="1"`)
@@ -208,6 +212,7 @@ func TestGateRefuses(t *testing.T) {
 // TestGateKilled kills a gate at several moments: the keeper ends its programs and its gateway,
 // and removes its files. NoneLeft checks the processes.
 func TestGateKilled(t *testing.T) {
+	t.Parallel()
 	g := newGated(t)
 	temporary := filepath.Join(g.dir, "tmp")
 	if err := os.Mkdir(temporary, 0o755); err != nil {
@@ -231,6 +236,7 @@ func TestGateKilled(t *testing.T) {
 
 // TestGateFormats writes all formats of a failure, as in GitHub Actions.
 func TestGateFormats(t *testing.T) {
+	t.Parallel()
 	g := newGated(t, "-DEXTRA=1")
 	cmd := g.command(t, fmt.Sprintf(countPrice, `g:exact="1000"`), "--head=head/work 1000", "--junit=j.xml", "--markdown=m.md", "--sarif=s.json", "--openmetrics=o.txt", "--benchfmt=b.txt")
 	cmd.Env = append(cmd.Env, "GITHUB_ACTIONS=true", "GITHUB_STEP_SUMMARY="+filepath.Join(g.dir, "summary.md"))
@@ -250,6 +256,7 @@ func TestGateFormats(t *testing.T) {
 
 // TestGateCheck judges a document and outputs of go test, without a gateway, and refuses bad input.
 func TestGateCheck(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"gate.xml": `<g:gate xmlns:g="urn:mirador:gate"><instrreq><codeRegion from="a:b"/><metric name="COUNT" g:max="10"/></instrreq>
@@ -287,6 +294,7 @@ func TestGateCheck(t *testing.T) {
 
 // TestGateInit writes a gate of a program and judges the program by it.
 func TestGateInit(t *testing.T) {
+	t.Parallel()
 	g := newGated(t)
 	g.share(t)
 	initial := func(args ...string) (string, int) {

@@ -11,6 +11,7 @@ import (
 
 // TestGuideFromGo runs the program of the user guide.
 func TestGuideFromGo(t *testing.T) {
+	t.Parallel()
 	guide, err := os.ReadFile("../doc/user-guide.md")
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 // TestLease checks that what a vanished tool has stopped continues after the lease, and that the
 // tool is told when it returns. A tool with a connected stream keeps its objects stopped.
 func TestLease(t *testing.T) {
+	t.Parallel()
 	const lease = 500 * time.Millisecond
 	s := startServe(t, os.Geteuid(), "--lease", lease.String())
 	_, w := startWitness(t)

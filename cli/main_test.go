@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -58,12 +59,23 @@ func testMain(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "cannot build mirador: %v\n%s", err, out)
 		return 1
 	}
+	if err := waitTogether(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	status := m.Run()
 	if err := goleak.Find(); err != nil && status == 0 {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return status
+}
+
+// waitTogether lets three parallel tests run at the same time even on two processors: these tests wait most of their
+// time, for processes that start and end.
+func waitTogether() error {
+	flag.Parse()
+	return flag.Set("test.parallel", "3")
 }
 
 // patience limits how long a test waits for something that takes milliseconds on an idle machine.

@@ -23,6 +23,7 @@ for family in text_string_to_metric_families(sys.stdin.read()):
 // TestOpenMetrics checks that a strict parser of OpenMetrics accepts the gateway's metrics, and
 // what it reads.
 func TestOpenMetrics(t *testing.T) {
+	t.Parallel()
 	s := startServe(t, 0)
 	c := startTally(t)
 	s.must(t, "", "attach", strconv.Itoa(c.PID))

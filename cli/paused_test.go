@@ -211,6 +211,7 @@ func (s *served) counts(t *testing.T, id string) int {
 // them with the programs' own counts from the first call on. How a program is paused does not depend
 // on the placement, so only the first one has all programs.
 func TestPaused(t *testing.T) {
+	t.Parallel()
 	programs := compileEarly(t)
 	for i, placements := range []string{"inline,kernel,trap", "kernel,trap", "trap"} {
 		t.Run(placements, func(t *testing.T) {
@@ -260,6 +261,7 @@ func pausedCounts(t *testing.T, s *served, e early) {
 // TestPausedKilled kills the gateway while a program is paused. The program continues, and the
 // next gateway has all its calls.
 func TestPausedKilled(t *testing.T) {
+	t.Parallel()
 	pie := compilePIE(t)
 	for _, placements := range []string{"inline,kernel,trap", "kernel,trap"} {
 		t.Run(placements, func(t *testing.T) { pausedKilled(t, pie, placements) })
@@ -351,6 +353,7 @@ func executing(t *testing.T, path string) (pids []int) {
 
 // TestPausedEnds ends the pause of programs in all ways but "mirador continue".
 func TestPausedEnds(t *testing.T) {
+	t.Parallel()
 	e := compilePIE(t)
 	s := startServe(t, os.Geteuid())
 	start := func(t *testing.T, more ...string) (pid int, out string) {

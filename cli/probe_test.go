@@ -16,6 +16,7 @@ import (
 // TestProbeCommands plants, reads, watches and removes probes of a program that counts its
 // own calls.
 func TestProbeCommands(t *testing.T) {
+	t.Parallel()
 	s := startServe(t, 0)
 	c := startTally(t)
 	s.must(t, "", "attach", strconv.Itoa(c.PID))
@@ -167,6 +168,7 @@ func TestProbeLabel(t *testing.T) {
 // TestProbeLease checks that a probe ends with its lease, and so does one whose command was
 // killed.
 func TestProbeLease(t *testing.T) {
+	t.Parallel()
 	s := startServe(t, 0)
 	c := startTally(t)
 	s.must(t, "", "attach", strconv.Itoa(c.PID))

@@ -94,6 +94,7 @@ func TestGatewayComesBack(t *testing.T) {
 
 // TestDoctorCleansUp checks that doctor finds and removes what a killed gateway has left in the kernel.
 func TestDoctorCleansUp(t *testing.T) {
+	t.Parallel()
 	s := startServe(t, os.Geteuid(), "--placements", "kernel,trap")
 	c := startTally(t)
 	s.must(t, "", "attach", strconv.Itoa(c.PID))
@@ -123,6 +124,7 @@ func TestDoctorCleansUp(t *testing.T) {
 // killed shortly before removing it. The test simulates the uprobe by a breakpoint that the journal
 // records.
 func TestDoctorMends(t *testing.T) {
+	t.Parallel()
 	s := startServe(t, os.Geteuid())
 	c := startTally(t)
 	s.must(t, "", "attach", strconv.Itoa(c.PID))
@@ -196,6 +198,7 @@ func noteChange(t *testing.T, data string, pid int, addr uint64) {
 
 // TestDataDirectoryInUse checks that two gateways cannot share a data directory.
 func TestDataDirectoryInUse(t *testing.T) {
+	t.Parallel()
 	s := startServe(t, os.Geteuid())
 	_, errs, status := s.mirador(t, "", "serve", "--socket", s.socket+"2", "--listen", "off", "--data", s.data())
 	if status != 1 || !strings.Contains(errs, fmt.Sprintf("another gateway (pid %d) uses %s", s.cmd.Process.Pid, s.data())) {
@@ -221,6 +224,7 @@ func kills(t *testing.T) int {
 // TestCountsOutliveTheGateway kills the gateway at random instants. Its probes continue to count,
 // and the next gateway has every count.
 func TestCountsOutliveTheGateway(t *testing.T) {
+	t.Parallel()
 	t.Run("kernel", func(t *testing.T) { countsOutlive(t, "kernel", `<metric name="COUNT"/><metric name="WC_TIME"/>`) })
 	t.Run("inline", func(t *testing.T) { countsOutlive(t, "inline", `<metric name="COUNT"/>`) })
 }
@@ -300,6 +304,7 @@ func (s *served) holdsAt(t *testing.T, pid int, addr uint64) {
 // TestSamplesOutliveTheGateway checks that after a kill of the gateway a sampled timer still counts
 // every execution and times one in N, and that percentiles include every execution.
 func TestSamplesOutliveTheGateway(t *testing.T) {
+	t.Parallel()
 	for _, placement := range []string{"kernel", "inline"} {
 		t.Run(placement, func(t *testing.T) { samplesOutlive(t, placement) })
 	}

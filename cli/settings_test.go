@@ -13,6 +13,7 @@ import (
 // TestConfigurationFromPipe checks that a pipe is read if it has a writer, and that the error names
 // the pipe if it has none.
 func TestConfigurationFromPipe(t *testing.T) {
+	t.Parallel()
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)

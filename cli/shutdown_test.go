@@ -14,6 +14,7 @@ import (
 // TestEndBesideStoppedHelpers stops the helpers of a gateway and tells the gateway to end. It
 // ends in a bounded time, and the next gateway starts and finds the probe's application.
 func TestEndBesideStoppedHelpers(t *testing.T) {
+	t.Parallel()
 	for _, placements := range []string{"kernel,trap", "trap"} {
 		t.Run(placements, func(t *testing.T) {
 			s := startServe(t, os.Geteuid(), "--placements", placements)
@@ -47,6 +48,7 @@ func TestEndBesideStoppedHelpers(t *testing.T) {
 
 // TestEndIsBounded ends a gateway of which a part never returns, once with a journal that returns and once with one that does not.
 func TestEndIsBounded(t *testing.T) {
+	t.Parallel()
 	for _, blocked := range []bool{false, true} {
 		var out lockedBuffer
 		exits := make(chan int, 1)

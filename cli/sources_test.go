@@ -15,6 +15,7 @@ import (
 // TestSourcesOfSirreq checks that a sirreq may name source files of several languages and a header, and
 // that their ids are those of the running program.
 func TestSourcesOfSirreq(t *testing.T) {
+	t.Parallel()
 	s := startServe(t, os.Geteuid())
 	c := startTally(t)
 	s.must(t, "", "attach", strconv.Itoa(c.PID))

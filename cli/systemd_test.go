@@ -20,6 +20,7 @@ import (
 // socket that clients connect to, with the socket for notifications, and with the capabilities
 // of the unit alone. It measures a program of another user.
 func TestSystemdUnit(t *testing.T) {
+	t.Parallel()
 	dir := targets.SharedDir(t)
 	path := filepath.Join(dir, "m.sock")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})

@@ -18,6 +18,7 @@ import (
 
 // TestWalkWithCurl makes a first user's requests, with curl over both transports.
 func TestWalkWithCurl(t *testing.T) {
+	t.Parallel()
 	s := startServe(t, os.Geteuid())
 	target := targets.Start(t, "mmul", "--wait", "--stay", "3", "8", "10")
 	s.must(t, "", "attach", "--app", "mmul", strconv.Itoa(target.PID))
