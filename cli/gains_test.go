@@ -87,8 +87,15 @@ func TestGainsOfKilledGateway(t *testing.T) {
 			t.Errorf("%v, want %v executions, %v calls, at most %v in one, and %v waits of 1 ms", v, executions, calls, most, naps)
 		}
 	}
+	s.mir(t, "gains", `<instrreq activated="true" flush="true" xmlns:g="urn:mirador:gateway" g:sample="1/1" g:percentiles="50"><codeRegion from="gains:gain" to="gains:gain"/>
+		<metric name="SYSCALL_COUNT:getppid"/><measuring interval="50" duration="50"><aggregate function="SUM"/></measuring></instrreq>`)
 	gain(3, 20, 7, 2)
 	check(13)
+	eventually(t, "60 executions in all durations", func() bool {
+		got := s.mir(t, "gains", `<ctrlreq action="VALUE"><probe id="probe-2"/></ctrlreq>`)
+		return strings.Contains(got, `value="420" xmlns`) && strings.Contains(got, `count="60" gateway:timed="60"`) && strings.Contains(got, `of="50" value="7" error="0"`)
+	})
+	s.mir(t, "gains", `<ctrlreq action="REMOVE"><probe id="probe-2"/></ctrlreq>`)
 	s.kill(t)
 	gain(2, 10, 30, 1)
 	s.await(t, s.begin(t))

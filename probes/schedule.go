@@ -72,6 +72,7 @@ func (p *Probe) run(ctx context.Context, w *installed, measure, send time.Durati
 	weigh, stopWeighing := ticks(every)
 	defer stopWeighing()
 	m := sampling{probe: p, w: w, each: send < 0, lasts: duration(w.times)}
+	m.chained = m.lasts == measure
 	m.begin(ctx)
 	records := p.poll(w, send)
 	for {
@@ -128,6 +129,9 @@ type sampling struct {
 	w     *installed
 	each  bool          // deliver each measurement
 	lasts time.Duration // 0: at an instant
+	// chained says that a measurement lasts until the next one begins: the same values end the one and begin
+	// the other, so that nothing in between is left out.
+	chained bool
 
 	first []translate.Value // at the beginning; nil if none is under way
 	due   <-chan time.Time  // when the measurement ends
@@ -141,9 +145,15 @@ func (m *sampling) begin(ctx context.Context) {
 	vs, err := m.measure(ctx)
 	switch {
 	case err != nil:
+		m.first = nil
 		m.probe.complain(ctx, "cannot measure", err)
 	case m.lasts == 0:
 		m.add(ctx, vs)
+	case m.chained:
+		first := m.first
+		if m.first = vs; first != nil {
+			m.add(ctx, translate.Difference(m.w.plan, first, vs))
+		}
 	default:
 		m.first, m.due = vs, time.After(m.lasts)
 	}

@@ -7,7 +7,10 @@ import "slices"
 func Accumulate(sum, vs []Value) []Value {
 	for _, v := range vs {
 		if i := find(sum, &v); i >= 0 {
+			whole := sum[i].Stats.Whole.then(v.Stats.Whole)
+			v.Stats.Whole = nil
 			sum[i].Stats.Merge(v.Stats)
+			sum[i].Stats.Whole = whole
 			continue
 		}
 		sum = append(sum, v)
@@ -36,10 +39,17 @@ func Difference(p *Plan, begin, end []Value) (vs []Value) {
 		}
 		m, i, before := p.Metrics[v.Metric], find(begin, &v), uint64(0)
 		known := i >= 0 && begin[i].Stats.N > 0
+		whole := v.Stats.Whole
 		if known {
-			before = begin[i].Stats.Last
+			before, whole = begin[i].Stats.Last, whole.since(begin[i].Stats.Whole)
+		} else {
+			whole = whole.since(nil)
 		}
 		switch after := v.Stats.Last; {
+		case whole != nil && whole.Last.N < 0: // as below
+			continue
+		case whole != nil && p.estimates(m):
+			v.Stats = whole.estimate()
 		case m.falls && (known || !p.OnRegion()):
 			v.Stats = signed(int64(after - before))
 		case m.falls, before > after: // in the second case, the values were reset in between
@@ -47,6 +57,7 @@ func Difference(p *Plan, begin, end []Value) (vs []Value) {
 		default:
 			v.Stats = single(after - before)
 		}
+		v.Stats.Whole = whole
 		vs = append(vs, v)
 	}
 	return vs

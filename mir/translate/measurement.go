@@ -83,8 +83,9 @@ func (p *Plan) statistic(vs []Value, metric int, f mir.Function) mir.Tuple {
 // available.
 func (p *Plan) tuple(i *Instance, s Stats, metric int, f mir.Function) mir.Tuple {
 	u := p.Metrics[metric].unit()
+	of := s.executions(len(p.Functions) > 0)
 	return mir.Tuple{
 		SiteID: i.Site, NodeID: i.Node, ProcessID: string(i.Process), ThreadID: string(i.Thread), Metric: metric,
-		Value: s.text(f, u), Sample: sampleShown(p, &s, metric), Spread: s.spread(p.Percent, u),
+		Value: s.text(f, u), Sample: sampleShown(p, of, metric), Spread: of.spread(p.Percent, u),
 	}
 }

@@ -21,20 +21,20 @@ type Sampled struct {
 	Begun, Timed int64
 	Unended      int64   // executions that were chosen to be timed, and have no end
 	Sum          float64 // estimated, of the covered executions, in nanoseconds
-	covered      int64   // executions in threads with at least one timed execution
+	Covered      int64   // executions in threads with at least one timed execution
 }
 
 func (s Sampled) plus(o Sampled) Sampled {
-	return Sampled{s.Begun + o.Begun, s.Timed + o.Timed, s.Unended + o.Unended, s.Sum + o.Sum, s.covered + o.covered}
+	return Sampled{s.Begun + o.Begun, s.Timed + o.Timed, s.Unended + o.Unended, s.Sum + o.Sum, s.Covered + o.Covered}
 }
 
 // estimate returns the estimated sum of all executions. It assumes that executions in threads
 // without a timed one take as long as the others.
 func (s Sampled) estimate() float64 {
-	if s.covered == 0 {
+	if s.Covered == 0 {
 		return 0
 	}
-	return s.Sum * float64(s.Begun) / float64(s.covered)
+	return s.Sum * float64(s.Begun) / float64(s.Covered)
 }
 
 // deviation returns the standard error of the estimate, in nanoseconds. For n chosen executions
@@ -61,7 +61,7 @@ func (s Stats) sample(u unit) *mir.Sample {
 		return nil
 	}
 	d := &mir.Sample{Count: s.Sampled.Begun, Timed: s.Sampled.Timed}
-	if s.Sampled.covered > 0 {
+	if s.Sampled.Covered > 0 {
 		d.Sum = u.rounded(s.Sampled.estimate())
 	}
 	if v, ok := s.deviation(); ok {
@@ -124,7 +124,7 @@ func sampleRows(reply omis.Reply, i int) ([]row, error) {
 		s.Sampled.Unended, _ = vs[7].Int64()
 		if s.Sampled.Timed > 0 {
 			seconds, _ := vs[3].Number()
-			s.Sampled.Sum, s.Sampled.covered = seconds*1e9, s.Sampled.Begun
+			s.Sampled.Sum, s.Sampled.Covered = seconds*1e9, s.Sampled.Begun
 		}
 		return s
 	})

@@ -15,7 +15,7 @@ func sampleOf(durations []uint64, oneIn int) (s Stats) {
 			s.Add(durations[i])
 		}
 	}
-	s.Sampled = Sampled{Begun: int64(len(durations)), Timed: s.N, covered: int64(len(durations))}
+	s.Sampled = Sampled{Begun: int64(len(durations)), Timed: s.N, Covered: int64(len(durations))}
 	s.Sampled.Sum = s.Sum.Float() * float64(len(durations)) / float64(s.N)
 	return s
 }

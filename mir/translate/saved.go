@@ -7,9 +7,10 @@ import (
 	"mirador/omis"
 )
 
-// savedValue is the JSON form of a Value that is measured without a region.
+// savedValue is the JSON form of a Value.
 type savedValue struct {
 	Metric  int            `json:"metric"`
+	Site    string         `json:"site,omitempty"`
 	Node    string         `json:"node,omitempty"`
 	Process omis.Token     `json:"process,omitempty"`
 	Thread  omis.Token     `json:"thread,omitempty"`
@@ -18,10 +19,10 @@ type savedValue struct {
 	Stats   Stats          `json:"exact"`
 }
 
-// MarshalJSON omits what only values of regions have: samples of executions, and histograms.
+// MarshalJSON writes a value for the journal.
 func (v Value) MarshalJSON() ([]byte, error) {
 	i := v.Instance
-	return json.Marshal(savedValue{v.Metric, i.Node, i.Process, i.Thread, i.level, i.within, v.Stats})
+	return json.Marshal(savedValue{v.Metric, i.Site, i.Node, i.Process, i.Thread, i.level, i.within, v.Stats})
 }
 
 // UnmarshalJSON reads the output of MarshalJSON.
@@ -32,7 +33,7 @@ func (v *Value) UnmarshalJSON(text []byte) error {
 	}
 	*v = Value{
 		Metric:   saved.Metric,
-		Instance: Instance{Node: saved.Node, Process: saved.Process, Thread: saved.Thread, level: saved.Level, within: saved.Within},
+		Instance: Instance{Site: saved.Site, Node: saved.Node, Process: saved.Process, Thread: saved.Thread, level: saved.Level, within: saved.Within},
 		Stats:    saved.Stats,
 	}
 	return nil

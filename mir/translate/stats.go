@@ -23,9 +23,11 @@ type Stats struct {
 	// Signed says that Last, Min, Max and Sum are differences of a level, in two's complement.
 	Signed bool `json:"signed,omitempty"`
 
-	Sampled Sampled              `json:"-"` // if only some executions are timed
-	Spread  program.Distribution `json:"-"` // if percentiles are requested
-	Paired  Paired               `json:"-"` // of a region from one unit to another
+	Sampled Sampled              `json:"sampled,omitzero"` // if only some executions are timed
+	Spread  program.Distribution `json:"spread,omitempty"` // if percentiles are requested
+	Paired  Paired               `json:"paired,omitzero"`  // of a region from one unit to another
+	// Whole has the executions behind values that are measured at fixed times; nil: the values are executions.
+	Whole *Whole `json:"whole,omitempty"`
 
 	zero bool // it is a count; if no value was measured, the count and the sum are 0
 }
@@ -102,6 +104,7 @@ func (s *Stats) Merge(o Stats) {
 	s.Sampled = s.Sampled.plus(o.Sampled)
 	s.Spread = joined(s.Spread, o.Spread)
 	s.Paired = Paired{s.Paired.Begun + o.Paired.Begun, s.Paired.Ended + o.Paired.Ended}
+	s.Whole = s.Whole.plus(o.Whole)
 	s.zero = s.zero || o.zero
 	if o.N == 0 {
 		return

@@ -37,7 +37,7 @@ func Scheduled(m *mir.Measuring) bool { return m != nil && (set(m.Interval) || s
 // SuitsTimes reports whether the metrics of a request can be measured at the times that its
 // measuring element gives. Errors for other reasons do not matter.
 func SuitsTimes(r *mir.InstrRequest) bool {
-	p := &Plan{OneIn: r.OneIn, Percent: r.Percentiles}
+	p := &Plan{}
 	for _, asked := range r.Metrics {
 		if m, ok := metric(asked.Name, r.Region != nil); ok {
 			p.Metrics = append(p.Metrics, m)
@@ -50,10 +50,8 @@ func SuitsTimes(r *mir.InstrRequest) bool {
 // checkTimes checks the times of a request for its metrics.
 func (p *Plan) checkTimes(r *mir.InstrRequest) Errors {
 	errs := CheckMeasuring(r.Measuring)
-	for _, wrong := range []*Error{p.checkEachTime(r), p.checkWholes(r)} {
-		if wrong != nil {
-			errs = append(errs, wrong)
-		}
+	if wrong := p.checkEachTime(r); wrong != nil {
+		errs = append(errs, wrong)
 	}
 	return errs
 }
@@ -69,32 +67,22 @@ func (p *Plan) checkEachTime(r *mir.InstrRequest) *Error {
 	return Errorf(CannotBeDone, m.Pos, "delivery -1: without an interval nothing is measured until a VALUE asks for it; add an interval or a duration, or give a delivery in milliseconds")
 }
 
-// checkWholes refuses percentiles and samples, which describe all executions of a region, if the
-// values are measured at fixed times.
-func (p *Plan) checkWholes(r *mir.InstrRequest) *Error {
-	if !Scheduled(r.Measuring) || len(p.Percent) == 0 && p.OneIn == 0 {
-		return nil
-	}
-	what := "sample"
-	if len(p.Percent) > 0 {
-		what = "percentiles"
-	}
-	return Errorf(CannotBeDone, r.Measuring.Pos, "%s: it describes all executions of the region, an interval or a duration only the values at certain times; leave one of them out", what)
-}
-
 // AtInstant returns the values of a measurement at an instant: the last value of each entity.
 // total takes the sum of all executions of a region instead. The difference of two such sums
 // is what the executions between two instants took.
 func (p *Plan) AtInstant(vs []Value, total bool) []Value {
 	for i := range vs {
 		s := &vs[i].Stats
+		whole := wholeOf(s)
 		switch v, ok := s.last(); {
 		case !ok:
+			*s = Stats{}
 		case total && p.Gains.adds(p.Metrics[vs[i].Metric]):
 			*s = single(s.Sum.Lo)
 		default:
 			*s = single(v)
 		}
+		s.Whole = whole
 	}
 	return vs
 }

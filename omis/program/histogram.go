@@ -144,6 +144,34 @@ func (d Distribution) Within(least, most uint64) Distribution {
 	return narrow.merged()
 }
 
+// Since returns the distribution of the intervals that are in d and not in an earlier distribution of the same row. The
+// limits of a bucket may have become wider since, because they are within those of all intervals (Within).
+func (d Distribution) Since(earlier Distribution) Distribution {
+	later := slices.Clone(d)
+	for _, b := range earlier {
+		for _, fits := range []func(Bucket) bool{
+			func(l Bucket) bool { return l.Least <= b.Least && b.Most <= l.Most },
+			func(l Bucket) bool { return l.Least <= b.Most && b.Least <= l.Most },
+			func(Bucket) bool { return true },
+		} {
+			b.Count -= later.take(b.Count, fits)
+		}
+	}
+	return slices.DeleteFunc(later, func(b Bucket) bool { return b.Count == 0 })
+}
+
+// take subtracts as many intervals as there are, up to n, from the buckets that fit. It returns their number.
+func (d Distribution) take(n uint64, fits func(Bucket) bool) (taken uint64) {
+	for i := range d {
+		if b := &d[i]; taken < n && b.Count > 0 && fits(*b) {
+			some := min(b.Count, n-taken)
+			b.Count -= some
+			taken += some
+		}
+	}
+	return taken
+}
+
 // Percentile returns limits of the duration that the given percentage of all intervals does
 // not exceed: of a hundred intervals, the 50th percentile is the 50th shortest. The
 // distribution must not be empty.

@@ -101,3 +101,25 @@ func TestDistributionWithout(t *testing.T) {
 		}
 	}
 }
+
+// TestSince checks that the distribution of later intervals is found, although limits change with the shortest and
+// the longest interval.
+func TestSince(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		one, other := durations(t), durations(t)
+		within := func(list []uint64) program.Distribution {
+			return distribution(list, 0).Within(slices.Min(list), slices.Max(list))
+		}
+		since := within(slices.Concat(one, other)).Since(within(one))
+		if got, want := since.Count(), uint64(len(other)); got != want {
+			t.Fatalf("%d intervals, want %d: %v", got, want, since)
+		}
+		slices.Sort(other)
+		for i, v := range other {
+			least, most := since.Percentile(100 * float64(i+1) / float64(len(other)))
+			if v < least || v > most {
+				t.Fatalf("number %d of %v is %d, and not from %d to %d", i+1, other, v, least, most)
+			}
+		}
+	})
+}
