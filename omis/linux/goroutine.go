@@ -9,6 +9,7 @@ import (
 	"mirador/omis"
 	"mirador/omis/code/x86/landing"
 	"mirador/omis/host/proc"
+	"mirador/omis/linux/ptrace"
 	"mirador/omis/node"
 	"mirador/omis/program"
 )
@@ -98,17 +99,20 @@ func (p patched) stackOf(g uint64) (begin, end uint64, err error) {
 	return begin, end, nil
 }
 
-// goroutineOf returns the goroutine that a stopped thread runs; fs is the thread's register.
-func (p *patcher) goroutineOf(r *landing.Runtime, fs uint64) (g node.Goroutine) {
+// goroutineOf returns the goroutine that a stopped thread runs.
+func (p *patcher) goroutineOf(r *landing.Runtime, regs *ptrace.Regs) (g node.Goroutine) {
 	if r.Unknown != nil {
 		return node.Goroutine{Unknown: r.Unknown}
 	}
 	target := patched{host{p.o}}
-	if g.Addr, g.Unknown = target.word(fs + uint64(int64(r.G))); g.Unknown == nil && g.Addr != 0 {
+	if g.Addr, g.Unknown = target.word(regs.Fs_base + uint64(int64(r.G))); g.Unknown == nil && g.Addr != 0 {
 		g.StackEnd, g.Unknown = target.word(g.Addr + landing.StackEnd)
 	}
 	if g.Unknown != nil {
 		g.Addr = 0
+	}
+	if r.Marks {
+		g.Frame = regs.Rax
 	}
 	return g
 }
@@ -177,7 +181,7 @@ func (n *Node) GoCode(p omis.ProcID, addrs []uint64) []node.GoCode {
 	list := make([]node.GoCode, len(addrs))
 	for i, r := range n.goPrograms.runtimes(p, addrs) {
 		if r != nil {
-			list[i] = node.GoCode{In: true, G: r.G, StackEnd: landing.StackEnd, Unknown: r.Unknown}
+			list[i] = node.GoCode{In: true, G: r.G, StackEnd: landing.StackEnd, Unknown: r.Unknown, Marked: r.Marks}
 		}
 	}
 	return list

@@ -85,7 +85,7 @@ func (e *events) reached(t *thread) bool {
 	h := e.newHit(t)
 	h.Addr, h.SP, h.Flags = addr, regs.Rsp, regs.Eflags
 	if b.runtime != nil {
-		h.Goroutine = e.o.patcher.goroutineOf(b.runtime, regs.Fs_base)
+		h.Goroutine = e.o.patcher.goroutineOf(b.runtime, &regs)
 	}
 	h.Args = node.Args{regs.Rdi, regs.Rsi, regs.Rdx, regs.Rcx, regs.R8, regs.R9}
 	_ = ptrace.SetPC(t.tid, b.copy)

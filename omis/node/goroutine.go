@@ -16,6 +16,10 @@ type GoCode struct {
 	// contain the address of its goroutine's descriptor. StackEnd is the offset in the
 	// descriptor of the address of the stack's upper end.
 	G, StackEnd int32
+	// Marked reports that the code is in a function that marks where a woven region begins or ends. Its first
+	// argument, in rax, is an address in the frame of the function that contains the region. That address
+	// identifies the execution, because a deferred function may end the region at another stack pointer.
+	Marked bool
 	// Unknown is the reason why G is not known, nil if it is.
 	Unknown error
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -145,6 +146,9 @@ type Hit struct {
 type Goroutine struct {
 	Addr     uint64 // address of its descriptor (runtime.g), constant during its life
 	StackEnd uint64 // upper end of its stack, which the runtime may move
+	// Frame is the address in a frame that identifies the execution of a woven region (GoCode.Marked), 0 in
+	// other code.
+	Frame uint64
 	// Unknown is the reason why the goroutine is not known, nil if it is.
 	Unknown error
 }
@@ -156,8 +160,8 @@ type StackPlace struct {
 	// the thread.
 	Goroutine uint64
 	// SP is the stack pointer, 0 if the event has none. For a goroutine it is the
-	// (negative) distance from the upper end of the stack, which does not change when the
-	// runtime moves the stack.
+	// (negative) distance of it, or of Goroutine.Frame, from the upper end of the stack, which does not
+	// change when the runtime moves the stack.
 	SP uint64
 	// Unknown is the reason why the owner of the stack is not known.
 	Unknown error
@@ -169,7 +173,7 @@ func (h *Hit) Place() StackPlace {
 	if g.Addr == 0 {
 		return StackPlace{SP: h.SP, Unknown: g.Unknown}
 	}
-	return StackPlace{Goroutine: g.Addr, SP: h.SP - g.StackEnd}
+	return StackPlace{Goroutine: g.Addr, SP: cmp.Or(g.Frame, h.SP) - g.StackEnd}
 }
 
 // Args holds the registers of the first integer or address arguments of a function at its

@@ -203,7 +203,7 @@ func (m *compiler) enter() {
 		if m.when != node.Always {
 			c.JumpIf(x86.Cond(m.when.Number()^1), m.off)
 		}
-		m.push(x86.RAX)
+		m.save(x86.RAX)
 		c.SaveFlags()
 		m.push(x86.RAX)
 		resting, on := c.NewLabel(), c.NewLabel()

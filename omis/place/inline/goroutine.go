@@ -82,7 +82,7 @@ const golden = 0x9e3779b97f4a7c15
 func (s *step) goKeyOf() uint64 { return uint64(s.entry+1) << goKeyBits }
 
 // findGoroutine finds the goroutine's row of the timer. It puts its address into goRow, the end of its open
-// intervals into depth, and the distance of the stack pointer from the end of the stack into sp. If there
+// intervals into depth, and the distance of the stack pointer, or of a frame (node.GoCode.Marked), from the end of the stack into sp. If there
 // is no row, it jumps to none; with none equal to lost it makes a row, and jumps to lost if it cannot.
 func (m *compiler) findGoroutine(s *step, none, lost x86.Label) {
 	c := m.c
@@ -101,8 +101,12 @@ func (m *compiler) findGoroutine(s *step, none, lost x86.Label) {
 	c.JumpIf(x86.IfNot, search)
 	c.Here(have)
 	c.Load(sp, x86.At(x86.RAX, m.code.StackEnd))
-	c.Do(x86.Sub, sp, x86.RSP)
-	c.DoImm(x86.Sub, sp, m.pushed)
+	if m.code.Marked {
+		c.DoLoad(x86.Sub, sp, x86.At(x86.RSP, m.pushed-m.kept[x86.RAX]))
+	} else {
+		c.Do(x86.Sub, sp, x86.RSP)
+		c.DoImm(x86.Sub, sp, m.pushed)
+	}
 	c.Load(depth, x86.At(goRow, goDepth))
 	c.Part(partRare)
 	c.Here(search)

@@ -51,10 +51,10 @@ func (c *Catalog) Runtime(pid int, m proc.Mapping, addr uint64) (*Runtime, error
 		}
 		return mappedAt(file, m)
 	})
-	if err != nil || !r.Has(addr-m.Start+m.Offset+r.shift) {
+	if err != nil {
 		return nil, err
 	}
-	return r.Runtime, nil
+	return r.at(addr - m.Start + m.Offset + r.shift), nil
 }
 
 // mappedAt reads the runtime's data of a file whose code is mapped at m.

@@ -125,14 +125,6 @@ func Read(r io.ReaderAt, offset, length uint64) (*Module, error) {
 	return m, nil
 }
 
-// RuntimeAt returns the Go runtime's data if the code at a place is Go, else nil.
-func (m *Module) RuntimeAt(at uint64) *Runtime {
-	if !m.runtime.Has(m.addr + at) {
-		return nil
-	}
-	return m.runtime
-}
-
 // goroutines finds the variables by their symbols.
 func goroutines(file *elf.File, begin uint64) *Goroutines {
 	at := make(map[string]uint64)

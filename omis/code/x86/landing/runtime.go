@@ -3,6 +3,8 @@ package landing
 import (
 	"debug/elf"
 	"errors"
+	"slices"
+	"strings"
 
 	"golang.org/x/arch/x86/x86asm"
 
@@ -22,7 +24,15 @@ type Runtime struct {
 	G int32
 	// Unknown is the reason why G is not known, nil if it is.
 	Unknown error
+	// Marks reports that the code is in a function that marks where a woven region begins or ends: see
+	// node.GoCode.Marked.
+	Marks bool
+
+	marks []span
 }
+
+// span is the code of a function.
+type span struct{ begin, end uint64 }
 
 // StackEnd is the offset in a descriptor of the address of the stack's upper end, in
 // every version of Go for x86-64.
@@ -48,31 +58,55 @@ func ReadRuntime(file *elf.File) *Runtime {
 			grow = s.Value
 		case "runtime.tlsg":
 			tls = s.Value
+		default:
+			r.mark(s.Name, s.Value, s.Value+s.Size)
 		}
 	}
 	if grow == 0 {
-		grow = growFunction(table, r.Begin)
+		grow = r.readTable(table)
 	}
 	r.G, r.Unknown = goroutinePlace(file, grow, tls)
 	return r
 }
 
-// growFunction finds runtime.morestack by the table that the runtime itself uses.
-func growFunction(table *elf.Section, text uint64) uint64 {
+// readTable returns runtime.morestack, and finds the functions that mark regions, by the table that the runtime itself
+// uses.
+func (r *Runtime) readTable(table *elf.Section) (grow uint64) {
 	bytes, err := table.Data()
 	if err != nil {
 		return 0
 	}
-	functions, err := safedwarf.GoFunctions(bytes, text)
+	functions, err := safedwarf.GoFunctions(bytes, r.Begin)
 	if err != nil {
 		return 0
 	}
 	for _, f := range functions {
 		if f.Name == "runtime.morestack" {
-			return f.Entry
+			grow = f.Entry
 		}
+		r.mark(f.Name, f.Entry, f.End)
 	}
-	return 0
+	return grow
+}
+
+// mark records a function if package sir/weave has written it to mark where a region begins or ends.
+func (r *Runtime) mark(name string, begin, end uint64) {
+	if strings.Contains(name, ".mirador_begin_") || strings.Contains(name, ".mirador_end_") {
+		r.marks = append(r.marks, span{begin, end})
+	}
+}
+
+// at returns the runtime's data for an address of the file, nil if the code there is not Go.
+func (r *Runtime) at(addr uint64) *Runtime {
+	if !r.Has(addr) {
+		return nil
+	}
+	if slices.ContainsFunc(r.marks, func(s span) bool { return s.begin <= addr && addr < s.end }) {
+		marked := *r
+		marked.Marks = true
+		return &marked
+	}
+	return r
 }
 
 var errNoPlace = errors.New("the file does not show where a thread keeps the goroutine that it runs")
