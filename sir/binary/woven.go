@@ -11,13 +11,14 @@ import (
 
 // Regions that package sir/weave has woven into the sources of a program begin and end at static probes.
 // Their provider is mirador, and their names are begin:KIND:ID and end:KIND:ID with the id of the source. One
-// more note, weaving:ID, says which weaving the source is of; it has no address.
+// more note, weaving:ID, says which weaving the source is of; it has no address. In Go they begin and end at calls of
+// functions whose names say the same (sir.GoMarks).
 const wovenProvider = "mirador"
 
 // woven returns the woven regions of the program in the order of their ids, and the id of the weaving, ""
 // if there is none. All code with the id of a region is one region: the compiler may copy it.
 func (im *Image) woven(units []sir.Region) (all []sir.Region, weaving string) {
-	found := make(map[string]*sir.Region)
+	found := make(wovenRegions)
 	im.eachMarker(func(m marker) {
 		what, rest, _ := strings.Cut(m.name, ":")
 		if m.provider != wovenProvider {
@@ -26,27 +27,47 @@ func (im *Image) woven(units []sir.Region) (all []sir.Region, weaving string) {
 		if what == "weaving" {
 			weaving = rest
 		}
-		kind, id, ok := strings.Cut(rest, ":")
-		if what != "begin" && what != "end" || !ok || id == "" || !wovenKind(sir.Kind(kind)) || !im.isCode(m.address) {
-			return
-		}
-		r := found[id]
-		if r == nil {
-			r = &sir.Region{ID: id, Name: id, Symbol: id, Kind: sir.Kind(kind), Form: sir.Woven, Code: &sir.Code{}}
-			found[id] = r
-		}
-		if what == "begin" {
-			r.Code.Entries = append(r.Code.Entries, m.address)
-		} else {
-			r.Code.Exits = append(r.Code.Exits, m.address)
+		if im.isCode(m.address) {
+			found.add(what, rest, m.address)
 		}
 	})
+	for _, f := range im.funcs {
+		what, of, region := sir.GoMark(f.name)
+		if what == "" {
+			continue
+		}
+		if at, err := im.entered(&sir.Region{Name: f.name, Entry: f.addr}); err == nil {
+			found.add(what, printable(region), at)
+			weaving = printable(of)
+		}
+	}
 	for _, r := range found {
 		im.finishWoven(r, units)
 		all = append(all, *r)
 	}
 	slices.SortFunc(all, func(a, b sir.Region) int { return cmp.Compare(a.ID, b.ID) })
 	return all, weaving
+}
+
+// wovenRegions are regions by their ids.
+type wovenRegions map[string]*sir.Region
+
+// add adds a place where a region begins or ends: region is KIND:ID.
+func (found wovenRegions) add(what, region string, address uint64) {
+	kind, id, ok := strings.Cut(region, ":")
+	if what != "begin" && what != "end" || !ok || id == "" || !wovenKind(sir.Kind(kind)) {
+		return
+	}
+	r := found[id]
+	if r == nil {
+		r = &sir.Region{ID: id, Name: id, Symbol: id, Kind: sir.Kind(kind), Form: sir.Woven, Code: &sir.Code{}}
+		found[id] = r
+	}
+	if what == "begin" {
+		r.Code.Entries = append(r.Code.Entries, address)
+	} else {
+		r.Code.Exits = append(r.Code.Exits, address)
+	}
 }
 
 // wovenKind reports whether regions of a kind can be woven.

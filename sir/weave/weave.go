@@ -49,6 +49,7 @@ type language struct {
 var languages = map[string]language{
 	"c":   {read: newCSource, sign: "MIRADOR_WEAVING("},
 	"c++": {read: newCSource, sign: "MIRADOR_WEAVING("},
+	"go":  {read: newGoSource, sign: "mirador_open"},
 }
 
 // text is a source as its language reads it.

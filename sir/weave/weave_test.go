@@ -3,6 +3,8 @@ package weave_test
 import (
 	"bytes"
 	"errors"
+	"go/parser"
+	"go/token"
 	"maps"
 	"slices"
 	"strings"
@@ -121,11 +123,12 @@ func TestRefusals(t *testing.T) {
 func FuzzWeave(f *testing.F) {
 	for _, text := range []string{
 		"int f(void)\n{ for (;;) { g(\"}\"); } }\n", "#if 0\nint f(\n#else\nint f(void) {\n#endif\n g(); }\n", "int \u00fc$\\x(void) { L'x'; R\"a(b)a\"; 1'0.e+; }", "#", "/*", "'", "R\"(", "f(){}\\",
+		"package p\nfunc f() (int, error) {\nx: for { switch { case g(): break x; default: return g(); } }\n; return 1, nil }",
 	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, path := range []string{"p.c", "p.cc"} {
+		for _, path := range []string{"p.c", "p.cc", "p.go"} {
 			if strings.Contains(text, "MIRADOR") {
 				return
 			}
@@ -140,6 +143,9 @@ func FuzzWeave(f *testing.F) {
 			if err != nil {
 				t.Fatalf("%q: regions can be woven one by one, not together: %v", text, err)
 			}
+			if parses(text) && path == "p.go" && !parses(string(texts[0].Text)) {
+				t.Fatalf("%q is woven as %q", text, texts[0].Text)
+			}
 			left := texts[0].Text
 			for i := range len(text) {
 				at := bytes.IndexByte(left, text[i])
@@ -150,6 +156,12 @@ func FuzzWeave(f *testing.F) {
 			}
 		}
 	})
+}
+
+// parses reports whether a text is a source in Go.
+func parses(text string) bool {
+	_, err := parser.ParseFile(token.NewFileSet(), "", text, 0)
+	return err == nil
 }
 
 // TestLongSource checks that a source of more words than the memory has room for is refused.
