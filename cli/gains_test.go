@@ -96,9 +96,27 @@ func TestGainsOfKilledGateway(t *testing.T) {
 		return strings.Contains(got, `value="420" xmlns`) && strings.Contains(got, `count="60" gateway:timed="60"`) && strings.Contains(got, `of="50" value="7" error="0"`)
 	})
 	s.mir(t, "gains", `<ctrlreq action="REMOVE"><probe id="probe-2"/></ctrlreq>`)
+	s.mir(t, "gains", `<instrreq activated="true" flush="true" xmlns:g="urn:mirador:gateway" g:percentiles="0 50"><metric name="SYSCALL_TIME:clock_nanosleep"/></instrreq>`)
+	checkNaps := func(naps float64) {
+		t.Helper()
+		got := s.mir(t, "gains", `<ctrlreq action="VALUE"><probe id="probe-3"/></ctrlreq>`)
+		percentiles := regexp.MustCompile(`<gateway:percentile of="(?:0|50)" value="([0-9.]+)"`).FindAllStringSubmatch(got, -1)
+		if v := valuesOf(t, got); len(v) != 1 || v[0] < naps || len(percentiles) != 2 {
+			t.Fatalf("%s, want the time of %v naps of 1 ms, and percentiles", got, naps)
+		}
+		for _, p := range percentiles {
+			if ms, err := strconv.ParseFloat(p[1], 64); err != nil || ms < 0.9 || ms > 1000 {
+				t.Errorf("a nap took %v ms, want 1 ms and more", p[1])
+			}
+		}
+	}
+	before := naps
+	gain(2, 5, 0, 2)
+	checkNaps(naps - before)
 	s.kill(t)
 	gain(2, 10, 30, 1)
 	s.await(t, s.begin(t))
+	checkNaps(naps - before)
 	check(34)
 	gain(1, 3, 50, 0)
 	check(52)

@@ -22,7 +22,7 @@ func (a *App) control(ctx context.Context, r *mir.ControlRequest, o Options) (mi
 	renew(found)
 	switch {
 	case o.Explain:
-		return explainControl(r, found)
+		return explainControl(ctx, a, r, found)
 	case r.Action == mir.Value && !r.Flush:
 		return measurement(a.answerValue(ctx, r, found))
 	}
@@ -147,19 +147,8 @@ func (p *Probe) obey(ctx context.Context, r *mir.ControlRequest) error {
 // change of only statistics or times the probe keeps its values. With other metrics or entities
 // it starts anew under the same id.
 func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
-	next := p.request
-	next.Measuring = overlay(p.request.Measuring, r.Measuring)
-	if len(r.Metrics) > 0 {
-		next.Metrics = slices.Clone(r.Metrics)
-	}
-	if len(r.Entities) > 0 {
-		next.Entities = r.Entities
-	}
-	if r.Budget > 0 {
-		next.Budget = r.Budget
-	}
+	next := p.redefined(r)
 	if r.Lease > 0 {
-		next.Lease = r.Lease
 		p.hold(r.Lease)
 	}
 	state, old := p.now()
@@ -179,7 +168,7 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 	case state == Defined, state == Woven:
 		p.swap(state, nil, unplaced(next))
 		return nil
-	case len(r.Metrics) == 0 && len(r.Entities) == 0 && plan.Recorded == old.plan.Recorded:
+	case keepsValues(r, plan, old):
 		w := newInstalled(old.plan.With(next.Measuring), old.handles, &next)
 		w.placements.Store(old.placements.Load())
 		if w.samples != nil && old.samples != nil {
@@ -204,6 +193,30 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 	p.swap(state, w, unplaced(next))
 	// The journal comes before the removal: after a SIGKILL it names one of the two definitions.
 	return errors.Join(p.writeDown(), p.keepSamples(w, true), p.app.tool.do(ctx, old.plan.Remove(old.handles)))
+}
+
+// redefined returns the request of a probe with what a control request changes.
+func (p *Probe) redefined(r *mir.ControlRequest) mir.InstrRequest {
+	next := p.request
+	next.Measuring = overlay(p.request.Measuring, r.Measuring)
+	if len(r.Metrics) > 0 {
+		next.Metrics = slices.Clone(r.Metrics)
+	}
+	if len(r.Entities) > 0 {
+		next.Entities = r.Entities
+	}
+	if r.Budget > 0 {
+		next.Budget = r.Budget
+	}
+	if r.Lease > 0 {
+		next.Lease = r.Lease
+	}
+	return next
+}
+
+// keepsValues reports whether a change leaves what the monitor measures as it is.
+func keepsValues(r *mir.ControlRequest, plan *translate.Plan, old *installed) bool {
+	return len(r.Metrics) == 0 && len(r.Entities) == 0 && plan.Recorded == old.plan.Recorded
 }
 
 // swap replaces the definition.

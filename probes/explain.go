@@ -1,6 +1,7 @@
 package probes
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -114,17 +115,56 @@ func once(x *mir.Explain, request string) {
 }
 
 // explainControl returns what a control request would send for installed probes.
-func explainControl(r *mir.ControlRequest, ps []addressed) (mir.Document, error) {
-	if redefines(r) {
-		return nil, failf(CannotBeDone, "a change of a probe is not explained: explain an instrreq with the same metrics and entities")
-	}
+func explainControl(ctx context.Context, a *App, r *mir.ControlRequest, ps []addressed) (mir.Document, error) {
 	x := &mir.Explain{}
+	if redefines(r) {
+		return explainChanges(ctx, a, r, ps)
+	}
 	for _, p := range ps {
 		if _, w := p.now(); w != nil {
 			once(x, w.request(r.Action))
 		}
 	}
 	return x, nil
+}
+
+// explainChanges returns what a control request would send for probes that measure something else afterwards: the
+// requests of the new definition, and that which removes the old one.
+func explainChanges(ctx context.Context, a *App, r *mir.ControlRequest, ps []addressed) (mir.Document, error) {
+	a.op.Lock()
+	defer a.op.Unlock()
+	x := &mir.Explain{}
+	var errs Errors
+	for _, p := range ps {
+		errs = append(errs, p.blame(p.explainChange(ctx, r, x))...)
+	}
+	if len(errs) > 0 {
+		return nil, collected(errs)
+	}
+	return x, nil
+}
+
+// explainChange adds to x the requests for one probe. The caller holds op.
+func (p *Probe) explainChange(ctx context.Context, r *mir.ControlRequest, x *mir.Explain) error {
+	next := p.redefined(r)
+	plan, err := p.app.weaving.planAgain(ctx, p, &next)
+	if err != nil {
+		return err
+	}
+	state, old := p.now()
+	if old == nil || keepsValues(r, plan, old) {
+		return nil
+	}
+	active := (state == Active || r.Action == mir.Activate) && r.Action != mir.Deactivate
+	one, err := p.app.explain(plan, active)
+	if err != nil {
+		return err
+	}
+	x.Requests = append(x.Requests, one.Requests...)
+	x.Matches, x.Cost, x.Rough = x.Matches+one.Matches, x.Cost+one.Cost, x.Rough || one.Rough
+	x.Notice = joined(x.Notice, one.Notice)
+	once(x, old.plan.Remove(old.handles))
+	return nil
 }
 
 // request returns the request that executes an action on the probe.

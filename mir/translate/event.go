@@ -75,8 +75,12 @@ func (m Metric) object() string {
 	return "pa_counter"
 }
 
-// create returns the action that creates the object for the metric's values.
-func (m Metric) create() string {
+// create returns the action that creates the object for the metric's values. spread says that a timer keeps a
+// histogram of its intervals.
+func (m Metric) create(spread bool) string {
+	if spread && m.source == betweenEvents {
+		return createTimer(m.clock, 0, true)
+	}
 	if m.source == fromMeter {
 		return fmt.Sprintf("pa_meter_create(%q)", m.meter)
 	}

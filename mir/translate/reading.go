@@ -90,6 +90,11 @@ func (p *Plan) reading(reply omis.Reply, h Handles) (rd reading, err error) {
 		switch m.source {
 		case betweenEvents:
 			take(&rows, sumRows)
+			if spreads(p, m) {
+				var spread []row
+				take(&spread, spreadRows)
+				rows = withSpread(rows, spread)
+			}
 		case fromMeter:
 			take(&rows, meterRows)
 		default:
@@ -226,17 +231,21 @@ func (rd *reading) of(m Metric, e *entity, i *Instance) Stats {
 // total adds up the values of rows. It returns none if there are no rows.
 func total(rows []row, i *Instance, none Stats) Stats {
 	var sum uint64
+	var spread program.Distribution
 	found := false
 	for j := range rows {
 		if r := &rows[j]; i.has(r) && r.stats.N > 0 {
 			sum += r.stats.Last
+			spread = joined(spread, r.stats.Spread)
 			found = true
 		}
 	}
 	if !found {
 		return none
 	}
-	return single(sum)
+	s := single(sum)
+	s.Spread = spread
+	return s
 }
 
 // ofMeter adds up what a meter has counted. There is no value if the processor had no counter for

@@ -30,7 +30,7 @@ func (p *Plan) Create() string {
 		actions = append(actions, createTimer("cpu", p.OneIn, len(p.Percent) > 0))
 	}
 	for _, m := range p.eventMetrics() {
-		actions = append(actions, m.create())
+		actions = append(actions, m.create(spreads(p, m)))
 	}
 	return unconditional(append(actions, Records{p}.createTrace()...))
 }
@@ -300,6 +300,9 @@ func (p *Plan) each(h Handles, verb string) []string {
 	for i, m := range p.eventMetrics() {
 		if i < len(h.Events) && (verb != "read" || !p.Gains.has(m)) {
 			as = append(as, call(m.object()+"_"+verb, h.Events[i]))
+			if verb == "read" && spreads(p, m) {
+				as = append(as, readHistogram(h.Events[i]))
+			}
 		}
 	}
 	for _, t := range h.Gains {

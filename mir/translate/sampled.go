@@ -106,7 +106,7 @@ func (p *Plan) readTimer(t omis.Token, exact bool) []string {
 		as = append(as, fmt.Sprintf("pa_timer_estimate([%s],0)", t))
 	}
 	if len(p.Percent) > 0 {
-		as = append(as, fmt.Sprintf("pa_timer_histogram([%s],0)", t))
+		as = append(as, readHistogram(t))
 	}
 	return as
 }

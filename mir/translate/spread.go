@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"mirador/mir"
@@ -43,13 +45,21 @@ func between(least, most uint64) (middle, half uint64) {
 	return least + half, half
 }
 
-// spreading refuses percentiles of anything but times of a region.
+// spreads reports whether a metric without a region has percentiles: of the times between events that it adds up.
+func spreads(p *Plan, m Metric) bool {
+	return len(p.Percent) > 0 && m.source == betweenEvents && p.Gains.ends == nowhere
+}
+
+// readHistogram returns the action that reads the histogram of a timer by threads.
+func readHistogram(t omis.Token) string { return fmt.Sprintf("pa_timer_histogram([%s],0)", t) }
+
+// spreading refuses percentiles of anything but times.
 func (p *Plan) spreading(r *mir.InstrRequest) Errors {
 	switch {
-	case len(p.Percent) == 0 || p.timesExecutions():
+	case len(p.Percent) == 0 || p.timesExecutions() || slices.ContainsFunc(p.Metrics, func(m Metric) bool { return spreads(p, m) }):
 		return nil
 	case r.Region == nil:
-		return Errors{Errorf(CannotBeDone, r.Metrics[0].Pos, "percentiles %s: only executions of a region have them; without a region sums are kept, leave \"percentiles\" out", inWords(p.Percent))}
+		return Errors{Errorf(CannotBeDone, r.Metrics[0].Pos, "percentiles %s: without a region only what lasts from one event to another has them; add a metric such as SYSCALL_TIME or WAIT_TIME, or a codeRegion, or leave \"percentiles\" out", inWords(p.Percent))}
 	}
 	return Errors{Errorf(CannotBeDone, r.Metrics[0].Pos, "percentiles %s: only what is measured at both ends of an execution has them; add another metric, such as WC_TIME, or leave \"percentiles\" out", inWords(p.Percent))}
 }
