@@ -215,6 +215,47 @@ func TestTraceOfTarget(t *testing.T) {
 		t.Errorf("%d calls: %d are entered, %d are left: %s", naps, len(begins), left, text)
 	}
 	s.must(t, "", "release", "tally")
+	traceOfGoroutines(t, s)
+}
+
+// traceOfGoroutines checks a trace against a program in Go, whose goroutines leave a function on other threads than
+// they enter it. Each goroutine has a track of its own.
+func traceOfGoroutines(t *testing.T, s *served) {
+	pid, tell, line := startGo(t, "../omis/place/testdata/goroutines")
+	s.must(t, "", "attach", "--app", "go", strconv.Itoa(pid))
+	s.mir(t, "go", `<instrreq activated="true" flush="true"><codeRegion from="main.sleeps"/><event/></instrreq>`)
+	tell("sleep 200")
+	var calls, returns, inside, outside float64
+	if _, err := fmt.Sscan(line(), &calls, &returns, &inside, &outside); err != nil {
+		t.Fatal(err)
+	}
+	_, text := s.request(t, "GET", "/probes/probe-2/trace?for=1s", "")
+	var all []struct {
+		Ph   string
+		Ts   float64
+		TID  int
+		Args struct{ Thread int }
+	}
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		t.Fatal(err, text)
+	}
+	var begun, ended, sum float64
+	threads := make(map[int]bool)
+	for _, e := range all {
+		switch e.Ph {
+		case "B":
+			begun, sum = begun+1, sum-e.Ts*1e3
+			threads[e.Args.Thread] = true
+		case "E":
+			ended, sum = ended+1, sum+e.Ts*1e3
+		case "i":
+			t.Errorf("an instant: %+v", e)
+		}
+	}
+	if begun != calls || ended != returns || sum < 0.95*inside || sum > 1.05*outside || threads[0] {
+		t.Errorf("%v are entered, %v are left, %v ns in all, on %v; want %v, %v, and %v to %v ns", begun, ended, sum, threads, calls, returns, inside, outside)
+	}
+	s.must(t, "", "release", "go")
 }
 
 // monotonicNow reads the kernel's monotonic clock.

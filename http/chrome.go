@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"strconv"
@@ -21,9 +22,17 @@ type chrome struct {
 	written bool
 	threads map[chromeThread]*chromeState
 	named   map[int]bool // processes
+
+	tracks map[chromeGoroutine]int
+	made   int // number of tracks so far
 }
 
 type chromeThread struct{ pid, tid int }
+
+type chromeGoroutine struct {
+	pid  int
+	addr uint64
+}
 
 type chromeState struct {
 	open []string // executions
@@ -47,7 +56,7 @@ type chromeEvent struct {
 const mostChromeThreads = 10_000
 
 func newChrome(out io.Writer) *chrome {
-	w := &chrome{out: out, threads: make(map[chromeThread]*chromeState), named: make(map[int]bool)}
+	w := &chrome{out: out, threads: make(map[chromeThread]*chromeState), named: make(map[int]bool), tracks: make(map[chromeGoroutine]int)}
 	w.buf.WriteString("[")
 	w.flush()
 	return w
@@ -96,12 +105,19 @@ func (w *chrome) lost(e *probes.Traced, n int64) {
 
 // event writes one event. An end whose beginning the reader has not seen is an instant.
 func (w *chrome) event(e *probes.Traced) {
+	thread := e.TID
+	if e.Goroutine != 0 {
+		e = w.onTrack(e)
+	}
 	s := w.thread(e)
 	// Times of one thread ascend. The clock of the events is accurate to some nanoseconds only.
 	s.last = max(s.last, e.Time)
 	c := &chromeEvent{Name: e.Name, Cat: "mirador", Phase: "E", Time: microseconds(s.last), PID: e.PID, TID: e.TID, Args: make(map[string]any)}
 	for _, v := range e.Values {
 		c.Args[v.Metric] = json.Number(v.Value)
+	}
+	if e.Goroutine != 0 {
+		c.Args["thread"] = thread
 	}
 	switch e.What {
 	case translate.Entered:
@@ -122,6 +138,30 @@ func (w *chrome) event(e *probes.Traced) {
 		}
 	}
 	w.write(c)
+}
+
+// firstTrack is greater than all numbers of threads, also of those that stand for unknown threads.
+const firstTrack = 1 << 28
+
+// onTrack returns the event as one of a thread that stands for the goroutine: its executions may begin and
+// end on different threads, and the format pairs them by threads.
+func (w *chrome) onTrack(e *probes.Traced) *probes.Traced {
+	at := chromeGoroutine{e.PID, e.Goroutine}
+	track, known := w.tracks[at]
+	if !known {
+		if len(w.tracks) >= mostChromeThreads {
+			maps.DeleteFunc(w.tracks, func(at chromeGoroutine, track int) bool {
+				s := w.threads[chromeThread{at.pid, track}]
+				return s == nil || len(s.open) == 0
+			})
+		}
+		track = firstTrack + w.made
+		w.made++
+		w.tracks[at] = track
+	}
+	of := *e
+	of.TID, of.Thread = track, fmt.Sprintf("goroutine at %#x", e.Goroutine)
+	return &of
 }
 
 // thread returns the state of a thread. It names a new thread, and its process.

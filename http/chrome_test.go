@@ -108,8 +108,9 @@ func TestChromeFormat(t *testing.T) {
 				last += rapid.Int64Range(-5, 2000).Draw(t, "later")
 				b.Events = append(b.Events, probes.Traced{
 					PID: 10, TID: rapid.IntRange(10, 12).Draw(t, "tid"), Process: "mmul", Thread: `a "thread"`, Name: "dot", Time: last,
-					What:   translate.What(rapid.IntRange(int(translate.Executed), int(translate.Unmatched)).Draw(t, "what")),
-					Values: []translate.NamedValue{{Metric: "WC_TIME", Value: "0.5"}},
+					Goroutine: rapid.SampledFrom([]uint64{0, 0xc000002380, 0xc000186e00}).Draw(t, "goroutine"),
+					What:      translate.What(rapid.IntRange(int(translate.Executed), int(translate.Unmatched)).Draw(t, "what")),
+					Values:    []translate.NamedValue{{Metric: "WC_TIME", Value: "0.5"}},
 				})
 			}
 			w.batch(b)

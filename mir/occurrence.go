@@ -12,6 +12,9 @@ type Occurrence struct {
 	Time  string // of the event, in seconds of the node's monotonic clock; "" without Event
 	// Thread is the thread of the event; "" without Event.
 	Thread string
+	// Goroutine is the address of the descriptor of the goroutine that executes a function in Go, else "". It
+	// may leave the function in another thread than it entered it.
+	Goroutine string
 	// Lost is the number of records lost before this document, UnknownLoss if it is not
 	// known.
 	Lost int64
@@ -31,6 +34,7 @@ func (w *writer) occurrence(o *Occurrence) {
 	w.optional("gateway:event", o.Event)
 	w.optional("gateway:time", o.Time)
 	w.optional("gateway:thread", o.Thread)
+	w.optional("gateway:goroutine", o.Goroutine)
 	switch {
 	case o.Lost > 0:
 		w.attribute("gateway:lost", strconv.FormatInt(o.Lost, 10))
@@ -44,11 +48,12 @@ func (f *findings) occurrence(e Element) *Occurrence {
 	event, happened := ours(e, "event")
 	at, _ := ours(e, "time")
 	thread, _ := ours(e, "thread")
+	goroutine, _ := ours(e, "goroutine")
 	lost, some := ours(e, "lost")
 	if !happened && !some {
 		return nil
 	}
-	o := &Occurrence{Event: event.Value, Time: f.ourDecimal(at), Thread: thread.Value}
+	o := &Occurrence{Event: event.Value, Time: f.ourDecimal(at), Thread: thread.Value, Goroutine: goroutine.Value}
 	if lost.Value == unknownLoss {
 		o.Lost = UnknownLoss
 	} else {

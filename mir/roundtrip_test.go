@@ -210,7 +210,7 @@ func measurement(t *rapid.T, depth int) Measurement {
 	m.Occurrence = perhaps(t, func(t *rapid.T) Occurrence {
 		return Occurrence{
 			Event: rapid.SampledFrom([]string{"enter", "leave", "unmatched"}).Draw(t, "event"), Time: Decimal(rapid.Float64Range(0, 1e9).Draw(t, "time")),
-			Thread: text(t), Lost: rapid.Int64Range(UnknownLoss, 1e9).Draw(t, "lost"),
+			Thread: text(t), Goroutine: text(t), Lost: rapid.Int64Range(UnknownLoss, 1e9).Draw(t, "lost"),
 		}
 	})
 	m.Spread = perhaps(t, func(t *rapid.T) Spread {

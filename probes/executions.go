@@ -158,6 +158,9 @@ func (l *polling) about(e *translate.Execution) *mir.Occurrence {
 	if l.w.plan.Traced {
 		at := l.probe.app.registry.config.Epoch + e.Time
 		o.Event, o.Time, o.Thread = e.What.String(), fmt.Sprintf("%d.%09d", at/1e9, at%1e9), string(e.Thread)
+		if e.Goroutine != 0 {
+			o.Goroutine = fmt.Sprintf("%#x", e.Goroutine)
+		}
 	}
 	if *o == (mir.Occurrence{}) {
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"mirador/omis"
 	"mirador/omis/engine/fake"
+	"mirador/omis/node"
 	"mirador/probes/deliver"
 )
 
@@ -33,7 +34,7 @@ func of(documents []string) string {
 }
 
 var (
-	said   = regexp.MustCompile(`gateway:event="(\w+)"|gateway:thread="(\w+)"`)
+	said   = regexp.MustCompile(`gateway:event="(\w+)"|gateway:thread="(\w+)"|gateway:goroutine="(\w+)"`)
 	valued = regexp.MustCompile(`<measurement(?: threadId="(\w+)")?(?: value="(\w+)")?(?: xmlns[^>]*)?/>`)
 )
 
@@ -112,6 +113,34 @@ func TestLostRecordsOfGroup(t *testing.T) {
 		first, last := fmt.Sprint("0 ", executed-room/records+1), fmt.Sprint("0 ", executed)
 		if of(got[:1]) != first || !strings.Contains(got[0], lost) || of(got[len(got)-1:]) != last {
 			t.Errorf("delivered %s to %s, want the values %s, %s, and the values %s", got[0], got[len(got)-1], first, lost, last)
+		}
+	})
+}
+
+// TestRecordsOfGoroutines checks that records of functions in Go pair by the goroutine and the place on its stack,
+// whichever threads execute it and wherever its stack is.
+func TestRecordsOfGoroutines(t *testing.T) {
+	withStream(t, eachIt(`<event/>`), func(t *testing.T, h *harness, p *fake.Process, events <-chan deliver.Event) {
+		reach := func(tid int, addr, goroutine, end, depth uint64) {
+			time.Sleep(time.Microsecond)
+			<-p.Hit(node.EventReachedAddr, node.Hit{
+				TID: tid, Addr: addr, SP: end - depth, Held: node.HeldByPtrace,
+				Goroutine: node.Goroutine{Addr: goroutine, StackEnd: end},
+			})
+		}
+		reach(1, entry, 0xa0, 0xc0000000, 80)
+		reach(1, entry, 0xb0, 0xc8000000, 80)
+		reach(2, entry, 0xa0, 0xd0000000, 160) // its stack has been moved
+		reach(2, leave, 0xa0, 0xd0000000, 160)
+		reach(1, leave, 0xa0, 0xd0000000, 80)
+		reach(2, leave, 0xb0, 0xc8000000, 80)
+		reach(1, entry, 0xb0, 0xc8000000, 80)
+		reach(1, leave, 0xb0, 0xc8000000, 160)
+		reach(2, entry, 0xb0, 0xc8000000, 48) // another goroutine with the same descriptor
+		const want = "enter t_1 0xa0 -, enter t_1 0xb0 -, enter t_2 0xa0 -, leave t_2 0xa0 -, leave t_1 0xa0 -, leave t_2 0xb0 -, " +
+			"enter t_1 0xb0 -, unmatched t_1 0xb0 -, abandon t_2 0xb0 -, enter t_2 0xb0 -"
+		if got := of(documents(t, events)); got != want {
+			t.Errorf("got\n%s, want\n%s", got, want)
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 // Traced is an event of a trace, with the numbers and names by which users know its process and thread.
 type Traced struct {
 	PID, TID        int
+	Goroutine       uint64 // address of its descriptor, in functions of Go; else 0
 	Process, Thread string // names
 	Name            string // of the region, or of the metric whose event it is
 	What            translate.What
@@ -132,6 +133,7 @@ func (l *polling) traced(ctx context.Context, found []translate.Execution) []Tra
 			}
 			r.names[e.Thread] = t
 		}
+		t.Goroutine = e.Goroutine
 		t.Name, t.What, t.Time, t.Values = l.w.records().NameOf(e), e.What, l.probe.app.registry.config.Epoch+e.Time, l.w.records().Named(e)
 		events[i] = t
 	}

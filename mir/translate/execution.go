@@ -12,7 +12,8 @@ import (
 // in an event trace.
 type Execution struct {
 	Process, Thread omis.Token
-	Time            int64 // nanoseconds, by the clock of the monitor
+	Goroutine       uint64 // address of its descriptor, in functions of Go; else 0
+	Time            int64  // nanoseconds, by the clock of the monitor
 	What            What
 	Metric          int            // of an event without region, whose metric it is; else -1
 	Measured        map[int]uint64 // values of the thread, by the index of their metrics
@@ -39,32 +40,29 @@ type Recorder struct {
 	plan    *Plan
 	solo    bool // one value is measured where an execution ends: each one is an execution
 	threads map[omis.Token]*recordedThread
-	group   incoming
-	found   []Execution
-	totals  map[omis.Token]uint64 // of COUNT, by process; nil if only threads are measured
+	// goroutines has those that have begun executions and not ended them.
+	goroutines map[goroutine]*unfinished
+	group      incoming
+	found      []Execution
+	totals     map[omis.Token]uint64 // of COUNT, by process; nil if only threads are measured
 }
 
 type recordedThread struct {
 	process, thread omis.Token
 	counts          map[int]recordedCount
 	pending         taken // values of an execution whose other values follow
-	open            []opened
-	last            int64 // time of the last record
+	own             unfinished
+	goroutine       uint64 // to which the next record of a place on a stack belongs; 0: none
+	last            int64  // time of the last record
 }
 
 // recordedCount is a count of a thread. The count begins again when the request moves to
 // another placement; base is what was counted before.
 type recordedCount struct{ base, last uint64 }
 
-type opened struct {
-	sp     uint64
-	metric int
-	taken  taken // values at its beginning
-}
-
 // Recorder returns a recorder for the records.
 func (p Records) Recorder() *Recorder {
-	r := &Recorder{plan: p.Plan, solo: p.alone(), threads: make(map[omis.Token]*recordedThread)}
+	r := &Recorder{plan: p.Plan, solo: p.alone(), threads: make(map[omis.Token]*recordedThread), goroutines: make(map[goroutine]*unfinished)}
 	if p.Plan.Counts() && p.wants(processLevel) {
 		r.totals = make(map[omis.Token]uint64)
 	}
@@ -76,8 +74,13 @@ func (r *Recorder) Lost() []Execution {
 	r.found, r.group = nil, incoming{}
 	for _, t := range r.threads {
 		t.pending.clear()
-		r.cut(t, len(t.open), Cut, t.last)
+		t.goroutine = 0
+		r.cut(&t.own, len(t.own.list), Cut, t.last)
 	}
+	for _, u := range r.goroutines {
+		r.cut(u, len(u.list), Cut, u.last)
+	}
+	clear(r.goroutines)
 	return r.found
 }
 
@@ -101,10 +104,10 @@ func (r *Recorder) Take(records []Record) []Execution {
 		t := r.of(rec)
 		t.last = rec.Time
 		switch {
-		case rec.Mark == markEnter:
-			r.enter(t, rec, r.place(rec), -1)
-		case rec.Mark == markLeave:
-			r.leave(t, rec, r.place(rec), -1)
+		case rec.Mark == -markEnter || rec.Mark == -markLeave:
+			t.goroutine = uint64(rec.Value)
+		case rec.Mark == markEnter || rec.Mark == markLeave:
+			r.stack(t, rec)
 		case rec.Mark == markEnd && t.pending.any(): // else it began before the probe
 			r.emit(t, rec.Time, Executed, -1)
 		case rec.Mark == markGroup:
@@ -118,8 +121,21 @@ func (r *Recorder) Take(records []Record) []Execution {
 	return r.found
 }
 
+// stack takes a record of a place on the stack of the thread, or of the goroutine of the record before. Places
+// on the stacks of goroutines are negative: one without a goroutine follows a loss.
+func (r *Recorder) stack(t *recordedThread, rec *Record) {
+	switch {
+	case rec.Value < 0 && t.goroutine == 0:
+	case rec.Mark == markEnter:
+		r.enter(t, rec, r.place(rec), -1)
+	default:
+		r.leave(t, rec, r.place(rec), -1)
+	}
+	t.goroutine = 0
+}
+
 // place returns what pairs an entry with an exit: the place on the stack, or, if the region is from one unit to
-// another, the thread alone.
+// another, the thread or the goroutine alone.
 func (r *Recorder) place(rec *Record) uint64 {
 	if r.plan.Gains.crosses {
 		return 1
@@ -130,31 +146,18 @@ func (r *Recorder) place(rec *Record) uint64 {
 func (r *Recorder) of(rec *Record) *recordedThread {
 	t := r.threads[rec.Thread]
 	if t == nil {
-		r.forget()
+		// Most of those that are dropped have ended. If one executes the region again, the count of its process
+		// contains it twice.
+		dropOldest(r.threads, func(t *recordedThread) int64 { return t.last })
 		t = &recordedThread{process: rec.Process, thread: rec.Thread, counts: make(map[int]recordedCount), pending: taken{own: make(map[int]uint64)}}
+		t.own.process, t.own.thread = rec.Process, rec.Thread
 		r.threads[rec.Thread] = t
 	}
 	return t
 }
 
-// mostThreads is the largest number of threads whose counts and open executions the recorder keeps.
+// mostThreads is the largest number of threads, and of goroutines, whose counts and open executions the recorder keeps.
 const mostThreads = 10_000
-
-// forget drops half of the threads if there are too many: those whose last record is oldest,
-// most of which have ended. If one of them executes the region again, the count of its process
-// contains it twice.
-func (r *Recorder) forget() {
-	if len(r.threads) < mostThreads {
-		return
-	}
-	times := make([]int64, 0, len(r.threads))
-	for _, t := range r.threads {
-		times = append(times, t.last)
-	}
-	slices.Sort(times)
-	median := times[len(times)/2]
-	maps.DeleteFunc(r.threads, func(_ omis.Token, t *recordedThread) bool { return t.last < median })
-}
 
 // value takes a value of a metric.
 func (r *Recorder) value(t *recordedThread, rec *Record) {
@@ -189,59 +192,10 @@ func (r *Recorder) count(t *recordedThread, rec *Record) {
 	}
 }
 
-// enter begins an execution. Open executions that began at the same place of the stack or deeper
-// have been left by an exception. An event without a place shows nothing about other executions.
-func (r *Recorder) enter(t *recordedThread, rec *Record, sp uint64, metric int) {
-	n := len(t.open)
-	for n > 0 && sp != 0 && t.open[n-1].sp <= sp {
-		n--
-	}
-	r.cut(t, len(t.open)-n, Abandoned, rec.Time)
-	t.open = append(t.open, opened{sp, metric, t.pending.clone()})
-	if r.plan.Traced {
-		r.emit(t, rec.Time, Entered, metric)
-	}
-	t.pending.clear()
-}
-
-// leave ends the execution that began at the same place of the stack, or the last one of the
-// metric.
-func (r *Recorder) leave(t *recordedThread, rec *Record, sp uint64, metric int) {
-	n := len(t.open)
-	for n > 0 && (t.open[n-1].sp < sp || t.open[n-1].metric != metric) {
-		n--
-	}
-	what := Unmatched
-	if n > 0 && t.open[n-1].sp == sp {
-		what = Left
-		r.cut(t, len(t.open)-n, Abandoned, rec.Time)
-		if !r.plan.Traced { // else the record of the entry has them
-			t.pending.add(t.open[n-1].taken)
-		}
-		t.open = t.open[:n-1]
-	}
-	if !r.plan.Traced {
-		what = Executed
-	}
-	r.emit(t, rec.Time, what, metric)
-}
-
-// cut ends the innermost n executions.
-func (r *Recorder) cut(t *recordedThread, n int, what What, at int64) {
-	for range n {
-		last := t.open[len(t.open)-1]
-		t.open = t.open[:len(t.open)-1]
-		if !r.plan.Traced {
-			continue
-		}
-		r.found = append(r.found, Execution{Process: t.process, Thread: t.thread, Time: at, What: what, Metric: last.metric})
-	}
-}
-
 // emit adds an execution with the values so far. It clears the values that belong to one execution;
 // counts continue.
 func (r *Recorder) emit(t *recordedThread, at int64, what What, metric int) {
-	e := Execution{Process: t.process, Thread: t.thread, Time: at, What: what, Metric: metric, Measured: make(map[int]uint64)}
+	e := Execution{Process: t.process, Thread: t.thread, Goroutine: t.goroutine, Time: at, What: what, Metric: metric, Measured: make(map[int]uint64)}
 	for m, c := range t.counts {
 		if metric < 0 || m == metric {
 			e.Measured[m] = c.base + c.last

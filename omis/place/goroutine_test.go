@@ -207,20 +207,20 @@ func TestGoroutinesSampled(t *testing.T) {
 	}
 }
 
-// TestMonitorKilledWhileTimingGo checks that the target continues when the monitor that times its functions
-// is killed, and that the next monitor measures correctly.
+// TestMonitorKilledWhileTimingGo checks that the target continues when the monitor that times its functions, or
+// records their goroutines, is killed, and that the next monitor measures correctly.
 func TestMonitorKilledWhileTimingGo(t *testing.T) {
 	path := goroutines(t)
 	for _, placement := range []string{"trap", kernel.Name, inline.Name} {
 		t.Run(placement, func(t *testing.T) {
 			g := rig.Start(t, path)
 			enteredGo(t, g, "main.sleeps")
-			what := fmt.Sprintf("%d %s %s %#x", g.ID.PID, placement, timing, g.Func["main.sleeps"])
+			addrs := fmt.Sprintf("%#x", g.Func["main.sleeps"])
 			for _, exit := range g.Exits("main.sleeps") {
-				what += fmt.Sprintf(" %#x", exit)
+				addrs += fmt.Sprintf(" %#x", exit)
 			}
-			for n := range 3 {
-				monitor := startTracer(t, what)
+			for n, mode := range []string{timing, placing, placing} {
+				monitor := startTracer(t, fmt.Sprintf("%d %s %s %s", g.ID.PID, placement, mode, addrs))
 				g.Tell("sleep 500")
 				time.Sleep(time.Duration(n) * 7 * time.Millisecond)
 				monitor.kill()

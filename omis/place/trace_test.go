@@ -194,8 +194,12 @@ func TestTracesReadMeanwhile(t *testing.T) {
 // value is a pid, a placement, and the addresses of a function's entry and exits.
 const tracerEnv = "MIRADOR_TEST_TRACER"
 
-// timing precedes the addresses in tracerEnv if the monitor must time the function instead.
-const timing = "timing"
+// timing precedes the addresses in tracerEnv if the monitor must time the function instead, placing if it must record
+// where on the stack the function is executed.
+const (
+	timing  = "timing"
+	placing = "placing"
+)
 
 // timeUntilKilled times a function, and reads the timer all the time.
 func timeUntilKilled(ask func(string) error, addrs []string) error {
@@ -239,8 +243,12 @@ func traceUntilKilled(what string) error {
 	if words[2] == timing {
 		return timeUntilKilled(ask, words[3:])
 	}
-	for _, addr := range words[2:] {
-		if err := ask(fmt.Sprintf("thread_reached_addr([],%s) : pa_trace_add([pa_b_1],1)", addr)); err != nil {
+	addrs, action := words[2:], "add"
+	if words[2] == placing {
+		addrs, action = words[3:], "stack"
+	}
+	for _, addr := range addrs {
+		if err := ask(fmt.Sprintf("thread_reached_addr([],%s) : pa_trace_%s([pa_b_1],1)", addr, action)); err != nil {
 			return err
 		}
 	}

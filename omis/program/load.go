@@ -25,7 +25,8 @@ const (
 	FromArgument Origin = iota + 1 // an argument of the call
 	FromResult                     // the result of the call; -1 if the call failed
 	FromError                      // the error number of the call; 0 if it succeeded
-	// FromStack is the stack pointer of the hit, and FromStep what the program's step before
+	// FromStack is the stack pointer of the hit: in a function of Go its distance from the upper end of the
+	// goroutine's stack, behind a record of the goroutine (MarkOfGoroutine). FromStep is what the program's step before
 	// has measured: the interval that OpStop closed, or the thread's sum after OpAdd. Only
 	// OpTrace takes them. It appends nothing if OpStop closed no interval.
 	FromStack

@@ -17,12 +17,6 @@ func NoGoroutineClock() error {
 	return omis.Errorf(omis.UnsupportedService, "in a function in Go only the elapsed time can be measured: the kernel counts for threads, and a goroutine may change its thread in the middle of a function; ask for WC_TIME, or measure without a region")
 }
 
-// NoGoroutineStack returns the error for a request that records where on the stack a Go
-// function is executed.
-func NoGoroutineStack() error {
-	return omis.Errorf(omis.UnsupportedService, "a goroutine may enter a function in Go on one thread and leave it on another, so that records of threads do not show when it was executed; measure WC_TIME, which delivery=\"-1\" delivers for each execution")
-}
-
 // NotHeld explains why only programs in the kernel read a clock of Clock.IsOfTask that is not steady.
 const NotHeld = "only a program in the kernel can read what the kernel counts for a thread at this instant: to hold the thread changes it. Measure it for the thread that executes the region, in a request of its own"
 

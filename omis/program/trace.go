@@ -18,6 +18,10 @@ type Record struct {
 	Value int64
 }
 
+// MarkOfGoroutine returns the mark of the record in front of one of FromStack in a function of Go. Its value
+// is the address of the goroutine's descriptor.
+func MarkOfGoroutine(mark int32) int32 { return -mark }
+
 // Trail is a Store of the kind StoreTraces.
 type Trail interface {
 	Store

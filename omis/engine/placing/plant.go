@@ -124,14 +124,15 @@ func (k *candidate) canTime() error {
 	return c.canRead(k.Proc)
 }
 
-// canRecordStack reports why the request cannot record stack pointers at its event.
+// canRecordStack reports why the request cannot record stack pointers at its event: in Go it records the
+// goroutine, too.
 func (k *candidate) canRecordStack() error {
 	w, t := k.Request.Watch, k.Proc.machine().Can.TimingChecker
 	records := slices.ContainsFunc(k.steps, func(s Step) bool { return s.Op.Load.From == program.FromStack })
-	if !records || t == nil || w.Event != node.EventReachedAddr || t.CanTime(k.Proc.id(), w.Addr, program.ClockCPU) == nil {
+	if !records || t == nil || w.Event != node.EventReachedAddr {
 		return nil
 	}
-	return program.NoGoroutineStack()
+	return t.CanTime(k.Proc.id(), w.Addr, program.ClockOrdered)
 }
 
 // observe records that a request is executed in a process.

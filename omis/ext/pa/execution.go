@@ -43,11 +43,21 @@ func addLast(c *service.Call) ([]omis.Value, error) {
 }
 
 func addStack(c *service.Call) ([]omis.Value, error) {
-	var sp uint64
-	if c.Event != nil {
-		sp = c.Event.At.SP
+	if c.Event == nil {
+		return addRecord(c, 0)
 	}
-	return addRecord(c, int64(sp))
+	at := c.Event.At
+	if at.Unknown != nil {
+		return nil, omis.Errorf(omis.UnsupportedService, "the goroutine of a function in Go must be known: %v", at.Unknown)
+	}
+	if at.Goroutine != 0 {
+		mark, err := markOf(c.Args[1])
+		if err != nil {
+			return nil, err
+		}
+		addMarked(c, program.MarkOfGoroutine(mark), int64(at.Goroutine))
+	}
+	return addRecord(c, int64(at.SP))
 }
 
 // compileGroup always refuses, as only the monitor measures groups.

@@ -215,7 +215,7 @@ func traceServices() []service.Service {
 		},
 		{
 			Name: "pa_trace_stack", Action: addStack, Compile: compileStack, Class: classTrace, Object: classTrace, Local: true, Params: []service.Param{traces, mark},
-			Doc: "append a record to traces whose value is the stack pointer, which is the same where a function is entered and where it returns",
+			Doc: "append a record to traces whose value is the stack pointer, which is the same where a function is entered and where it returns. In a function of Go append two records: one with the negative mark, whose value is the address of the goroutine's descriptor, and one whose value is the distance of the stack pointer from the upper end of the goroutine's stack",
 		},
 		{
 			Name: "pa_trace_read", Action: readTrace, Class: classTrace, Object: classTrace, Params: []service.Param{traces, service.IntegerParam("most")},
@@ -284,6 +284,11 @@ func addRecord(c *service.Call, value int64) ([]omis.Value, error) {
 	if err != nil {
 		return nil, err
 	}
+	addMarked(c, mark, value)
+	return nil, nil
+}
+
+func addMarked(c *service.Call, mark int32, value int64) {
 	r := service.Record{Record: program.Record{Mark: mark, Value: value}}
 	r.Proc, r.Thread = origin(c.Event)
 	if c.Event != nil {
@@ -292,7 +297,6 @@ func addRecord(c *service.Call, value int64) ([]omis.Value, error) {
 		r.Time = c.Scope.Now()
 	}
 	c.Object.(*trace).add(owner{r.Proc, r.Thread}, r)
-	return nil, nil
 }
 
 func readTrace(c *service.Call) ([]omis.Value, error) {

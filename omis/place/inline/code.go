@@ -61,6 +61,8 @@ type step struct {
 	mark  int32
 	ring  uint64 // distance of its ring from the thread's slot
 	rooms int    // of the ring
+
+	ofGoroutine bool // the value is the goroutine, in front of a record of the stack pointer
 }
 
 // Registers that code uses, besides RAX and RDX.

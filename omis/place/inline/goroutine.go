@@ -323,13 +323,32 @@ func (p *Placer) goCodes(list []program.Placing, errs []error) []node.GoCode {
 		codes[i] = code
 		switch {
 		case !code.In:
-		case list[i].Program.RecordsStack():
-			errs[i] = &program.Refusal{Why: "a goroutine may leave the function on another thread, and the records are of threads"}
 		case c.Kind == clock.Function:
 			errs[i] = &program.Refusal{Why: "the time can only be read by a function of the vDSO here, for which the stacks of goroutines are too small"}
-		case code.Unknown != nil && times(list[i].Program):
+		case code.Unknown != nil && (times(list[i].Program) || list[i].Program.RecordsStack()):
 			errs[i] = &program.Refusal{Why: "the function is of Go, and goroutines cannot be told apart: " + code.Unknown.Error()}
 		}
 	}
 	return codes
+}
+
+// goroutineFirst returns the step that records the goroutine, to come before one that records the stack pointer.
+func (s step) goroutineFirst() step {
+	s.mark, s.ofGoroutine = program.MarkOfGoroutine(s.mark), true
+	return s
+}
+
+// bringGoroutine puts the address of the goroutine's descriptor into RDX, 0 if the thread runs none.
+func bringGoroutine(m *compiler) { m.c.Load(x86.RDX, x86.FS(m.code.G)) }
+
+// bringDistance puts the distance of the stack pointer from the upper end of the goroutine's stack into RDX.
+func bringDistance(m *compiler) {
+	c := m.c
+	done := c.NewLabel()
+	c.Load(x86.RAX, x86.FS(m.code.G))
+	c.Lea(x86.RDX, x86.At(x86.RSP, m.pushed))
+	c.Test(x86.RAX)
+	c.JumpIf(x86.IfEqual, done)
+	c.DoLoad(x86.Sub, x86.RDX, x86.At(x86.RAX, m.code.StackEnd))
+	c.Here(done)
 }

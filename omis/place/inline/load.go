@@ -21,6 +21,12 @@ func (m *compiler) bring(s *step) {
 	case l.From == program.FromStep:
 		c.Mov(x86.RDX, result)
 		return
+	case s.ofGoroutine:
+		bringGoroutine(m)
+		return
+	case l.From == program.FromStack && m.code.In:
+		bringDistance(m)
+		return
 	case l.From == program.FromStack:
 		c.Lea(x86.RDX, x86.At(x86.RSP, m.pushed))
 		return

@@ -227,16 +227,19 @@ func (t *target) prepare(l *program.Placing, code node.GoCode) (*placed, node.Pa
 		if err != nil {
 			return nil, node.Patch{}, program.Refuse(err)
 		}
-		entries = append(entries, c.entry)
-		m.steps = append(m.steps, step{
+		one := step{
 			do: op.Do, value: op.Value, load: op.Load, row: t.memory.distance(c), open: int32(c.open()), level: int32(c.kind.depth()), oneIn: op.OneIn, whole: op.Whole, spread: c.kind == cellSpreads,
 			entry: c.entry, goroutine: code.In && op.Times(), reset: t.memory.base + uint64(entryAt(c.entry)+entryReset),
 			lost: t.memory.base + uint64(entryAt(c.entry)+entryLost), tells: l.Program.Tells(i),
-		})
+		}
 		if op.Do == program.OpTrace {
-			s.notes.enter(op, &m.steps[len(m.steps)-1])
+			s.notes.enter(op, &one)
 			s.notes.ticks(op, i > 0 && l.Program[i-1].Times() && l.Program[i-1].Clock.IsElapsed())
 		}
+		if op.Load.From == program.FromStack && code.In {
+			m.steps, entries = append(m.steps, one.goroutineFirst()), append(entries, c.entry)
+		}
+		m.steps, entries = append(m.steps, one), append(entries, c.entry)
 	}
 	if times(l.Program) || l.Program.Traces() {
 		r, err := t.timing()
