@@ -24,7 +24,11 @@ func covered(t *testing.T, source string) map[int]int {
 		t.Fatal(err)
 	}
 	program := filepath.Join(dir, "covered")
-	run(t, "g++", "-x", language(source), "-O0", "--coverage", "-o", program, source)
+	if strings.HasPrefix(filepath.Ext(source), ".f") {
+		run(t, "gfortran", "-J", dir, "-std=legacy", "-O0", "--coverage", "-o", program, source)
+	} else {
+		run(t, "g++", "-x", language(source), "-O0", "--coverage", "-o", program, source)
+	}
 	run(t, program)
 	notes, err := filepath.Glob(filepath.Join(dir, "*.gcda"))
 	if err != nil || len(notes) != 1 {

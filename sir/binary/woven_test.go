@@ -58,10 +58,18 @@ func woven(t *testing.T, path, out string) (regions []*sir.Region, refused map[s
 // expected returns how often gcov saw a region executed: a region that is a block by the line of its first
 // statement, a return and a call by their own, another statement by the one before it.
 func expected(r *sir.Region, counts map[int]int) int {
+	if strings.HasPrefix(filepath.Ext(r.File), ".f") {
+		switch {
+		case r.Kind == sir.Call || r.Kind == sir.IO || r.Kind == sir.Return || r.Kind == sir.Stop:
+			return counts[r.Code.EndLine]
+		case r.Kind == sir.Body || r.Form == "then":
+			return counts[r.Line]
+		}
+	}
 	switch r.Kind {
-	case sir.Call, sir.Return, sir.Throw:
+	case sir.Call, sir.Return, sir.Throw, sir.Allocation:
 		return counts[r.Line]
-	case sir.Function, sir.Method:
+	case sir.Function, sir.Method, sir.MainProgram, sir.Subroutine:
 		for line := r.Line + 2; ; line++ {
 			if n, ok := counts[line]; ok {
 				return n
@@ -87,14 +95,20 @@ func TestWovenAgreesWithGcov(t *testing.T) {
 	}{
 		{"testdata/ways.c", "gcc", []string{"-std=c99", "-pedantic"}, 40, map[string]string{"ways:text/switch1.case1": "behind a label of a switch"}},
 		{"testdata/ways.cc", "g++", []string{"-std=c++11", "-pedantic", "-Wshadow"}, 30, map[string]string{"ways:main/loop1/call.add": "temporary objects"}},
+		{"testdata/ways.f90", "gfortran", []string{"-std=gnu"}, 60, map[string]string{"ways:__numbers_MOD_square": "is pure", "ways:MAIN__/loop6": "parallel do needs its statement"}},
+		{"testdata/ways.f", "gfortran", []string{"-std=legacy", "-Wno-line-truncation", "-Wno-tabs"}, 40, map[string]string{"ways:MAIN__/loop3/loop1": "ends with the same statement"}},
 	} {
 		dir := t.TempDir()
 		file := filepath.Join(dir, filepath.Base(c.path))
 		regions, refused := woven(t, c.path, file)
 		plain, program := filepath.Join(dir, "plain"), filepath.Join(dir, "ways")
-		run(t, c.compiler, "-o", plain, c.path)
+		run(t, c.compiler, "-J", dir, "-o", plain, c.path)
 		want := run(t, plain)
-		run(t, c.compiler, slices.Concat(c.flags, []string{"-O2", "-no-pie", "-Wall", "-Wextra", "-Werror", "-o", program, file})...)
+		beside, err := filepath.Glob(filepath.Join(dir, "*.s"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, c.compiler, slices.Concat(c.flags, []string{"-O2", "-no-pie", "-Wall", "-Wextra", "-Werror", "-J", dir, "-o", program, file}, beside)...)
 		if got := run(t, program); got != want {
 			t.Errorf("%s: the woven program prints %q, not %q", c.path, got, want)
 		}

@@ -34,6 +34,7 @@ type Weaving struct {
 	sources []Source
 	regions map[string]*located
 	macros  map[string]bool // with parameters
+	jumping map[string]bool // macros of Fortran that contain a jump
 	recent  recent
 }
 
@@ -50,6 +51,8 @@ var languages = map[string]language{
 	"c":   {read: newCSource, sign: "MIRADOR_WEAVING("},
 	"c++": {read: newCSource, sign: "MIRADOR_WEAVING("},
 	"go":  {read: newGoSource, sign: "mirador_open"},
+
+	"fortran": {read: newFortranSource, sign: "call miradorb", beside: markersOfFortran},
 }
 
 // text is a source as its language reads it.
@@ -89,10 +92,13 @@ func (e *Refusal) Error() string { return fmt.Sprintf("%s cannot be woven: %s", 
 // New returns the weaving of a program. The id, of 16 hexadecimal digits or more, is written into the sources, so that
 // the program that is built from them tells which weaving it is of.
 func New(id string, p *sir.Program, sources []Source) (*Weaving, error) {
-	w := &Weaving{id: id, sources: sources, regions: map[string]*located{}, macros: map[string]bool{}}
+	w := &Weaving{id: id, sources: sources, regions: map[string]*located{}, macros: map[string]bool{}, jumping: map[string]bool{}}
 	for _, s := range sources {
 		for _, found := range macro.FindAllSubmatch(s.Text, -1) {
 			w.macros[string(found[1])] = true
+		}
+		for _, found := range jumping.FindAllSubmatch(s.Text, -1) {
+			w.jumping[string(found[1])] = true
 		}
 		l, known := languages[s.Language]
 		if known && bytes.Contains(s.Text, []byte(l.sign)) {

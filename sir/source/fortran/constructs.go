@@ -191,7 +191,8 @@ func isDeclaration(t string) bool {
 		return true
 	}
 	for _, word := range []string{"implicit", "integer", "real", "doubleprecision", "complex", "logical", "character", "dimension", "parameter", "data", "common",
-		"equivalence", "external", "intrinsic", "save", "format", "namelist", "type(", "class(", "entry", "procedure", "import", "private", "public", "block"} {
+		"equivalence", "external", "intrinsic", "save", "format", "namelist", "type(", "class(", "entry", "procedure", "import", "private", "public", "block",
+		"allocatable", "asynchronous", "automatic", "bind(", "byte", "contiguous", "intent(", "optional", "pointer", "protected", "static", "target", "value", "volatile"} {
 		if strings.HasPrefix(t, word) {
 			return true
 		}

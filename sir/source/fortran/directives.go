@@ -85,10 +85,13 @@ type conditional struct {
 	taken bool // one of its branches
 }
 
+// conditionals are those that are open.
+type conditionals []conditional
+
 // skipped reports whether the preprocessor leaves out the line. The first branch of each conditional
 // is read, and the second one of #if 0.
-func (p *parser) skipped() bool {
-	for _, c := range p.ifs {
+func (all conditionals) skipped() bool {
+	for _, c := range all {
 		if c.skip {
 			return true
 		}
@@ -96,28 +99,36 @@ func (p *parser) skipped() bool {
 	return false
 }
 
-func (p *parser) preprocessor(line string, start, end int) {
-	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+// line reads a line of the preprocessor. It reports whether another branch begins that is left out.
+func (all *conditionals) line(word, rest string) (skips bool) {
+	open := *all
 	switch word {
 	case "if", "ifdef", "ifndef":
 		off := word == "if" && strings.TrimSpace(rest) == "0"
-		p.ifs = append(p.ifs, conditional{skip: off, taken: !off})
+		*all = append(open, conditional{skip: off, taken: !off})
 	case "elif", "else":
-		if n := len(p.ifs); n > 0 {
-			c := &p.ifs[n-1]
-			if c.skip = c.taken; c.skip {
-				p.file.Miss(start, end, "one branch of a conditional is read: this one is not")
-			}
-			c.taken = true
+		if n := len(open); n > 0 {
+			c := &open[n-1]
+			skips = c.taken
+			c.skip, c.taken = skips, true
 		}
 	case "endif":
-		if n := len(p.ifs); n > 0 {
-			p.ifs = p.ifs[:n-1]
+		if n := len(open); n > 0 {
+			*all = open[:n-1]
 		}
-	case "include":
-		if !p.skipped() {
-			p.include(rest, start, end)
-		}
+	}
+	return skips
+}
+
+func (p *parser) skipped() bool { return p.ifs.skipped() }
+
+func (p *parser) preprocessor(line string, start, end int) {
+	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	if p.ifs.line(word, rest) {
+		p.file.Miss(start, end, "one branch of a conditional is read: this one is not")
+	}
+	if word == "include" && !p.skipped() {
+		p.include(rest, start, end)
 	}
 }
 

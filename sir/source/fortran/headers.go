@@ -12,6 +12,7 @@ type header struct {
 	name     string
 	function bool
 	bound    string // the name that bind gives it in C
+	pure     bool   // it calls pure procedures only
 }
 
 // headerOf reads the first statement of a program unit.
@@ -51,13 +52,15 @@ func boundary(s *statement, at int) bool { return at < len(s.spaced) && s.spaced
 
 // prefixes may precede the words function and subroutine.
 var prefixes = []string{
-	"pure", "elemental", "impure", "recursive", "non_recursive", "module", "integer", "real", "doubleprecision", "complex", "doublecomplex",
+	"pure", "elemental", "impure", "simple", "recursive", "non_recursive", "module", "integer", "real", "doubleprecision", "complex", "doublecomplex",
 	"logical", "character", "type", "class", "byte", "attributes",
 }
 
 // procedure reads the first statement of a function or subroutine.
-func procedure(s *statement) header {
+func procedure(s *statement) (h header) {
 	text := s.text
+	pure, impure := false, false
+	defer func() { h.pure = pure && !impure }()
 	for {
 		if rest, ok := strings.CutPrefix(text, "subroutine"); ok {
 			name, after := identifier(rest)
@@ -78,6 +81,10 @@ func procedure(s *statement) header {
 		if rest == text {
 			return header{}
 		}
+		for _, prefix := range []string{"pure", "elemental", "simple"} {
+			pure = pure || strings.HasPrefix(text, prefix)
+		}
+		impure = impure || strings.HasPrefix(text, "impure")
 		text = rest
 	}
 }

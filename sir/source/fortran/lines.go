@@ -13,6 +13,7 @@ type statement struct {
 	spaced     []bool  // of each byte: a blank is before it
 	label      string
 	start, end int
+	broken     bool // it continues one that a line of the preprocessor ended
 }
 
 // part returns a part of a statement.
@@ -169,7 +170,7 @@ func (r *reader) fixedLine(at, end int) {
 	}
 	if !continues || !r.begun {
 		r.finish()
-		r.now.label, r.begun = label, true
+		r.now.label, r.now.broken, r.begun = label, continues, true
 	}
 	r.finishDirective()
 	if from < len(line) {
@@ -310,5 +311,5 @@ func (r *reader) finish() {
 		r.to.statement(&r.now)
 	}
 	r.text, r.now.at, r.now.spaced = r.text[:0], r.now.at[:0], r.now.spaced[:0]
-	r.now.label, r.blank, r.begun = "", false, false
+	r.now.label, r.now.broken, r.blank, r.begun = "", false, false, false
 }

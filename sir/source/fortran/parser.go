@@ -40,7 +40,7 @@ type parser struct {
 	frames []*frame
 	calls  []pending
 	last   int // where the statement before ends
-	ifs    []conditional
+	ifs    conditionals
 	deep   int // number of constructs that are open and too deep
 	count  int // of regions
 }

@@ -1,0 +1,432 @@
+package weave
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mirador/sir"
+	"mirador/sir/source/fortran"
+)
+
+// fortranSource is a source in Fortran.
+type fortranSource struct {
+	*Source
+	*Weaving
+	lines
+	fixed      bool
+	statements []fortran.Statement
+	constructs []*span // by their first statement
+	within     []int   // of each statement: the innermost construct around it, -1: none
+	units      []*span
+	unitOf     []int            // of each statement: the innermost unit, -1: none
+	ends       map[int]int      // of each last statement of a loop that a label ends: the number of loops
+	labels     []labelsOfUnit   // by unit
+	ifs        map[int]*located // that have an action
+}
+
+// labelsOfUnit has the statements with each label.
+type labelsOfUnit map[string][]int
+
+// span is a range of statements: from the first to the last one.
+type span struct {
+	*located
+	first, last int
+	construct   string
+	shape       shape
+	outer       *span // of those that are woven
+}
+
+// shape is how a region lies among statements.
+type shape int
+
+const (
+	whole  shape = iota // statements
+	part                // all statements inside a construct, or a branch of it
+	action              // the statement behind IF (…)
+	unit                // of the program
+)
+
+func newFortranSource(w *Weaving, s *Source) text {
+	fixed := fortran.Fixed(s.Path)
+	f := &fortranSource{Source: s, Weaving: w, lines: linesOf(s.Text), fixed: fixed, statements: fortran.Statements(s.Text, fixed), ends: map[int]int{}, ifs: map[int]*located{}}
+	for _, l := range w.regions {
+		if &w.sources[l.source] != s {
+			continue
+		}
+		switch l.Kind {
+		case sir.Loop, sir.If, sir.Switch, sir.Block, sir.Lock:
+			at, err := f.place(l)
+			switch {
+			case err != nil || at.shape != whole:
+			case at.last > at.first:
+				at.construct = f.statements[at.first].Construct
+				f.constructs = append(f.constructs, at)
+			case l.Kind == sir.If:
+				f.ifs[at.first] = l
+			}
+		case sir.MainProgram, sir.Subroutine, sir.Function:
+			if at, err := f.place(l); err == nil {
+				f.units = append(f.units, at)
+			}
+		}
+	}
+	f.within, f.unitOf = innermost(f.constructs, len(f.statements), 1), innermost(f.units, len(f.statements), 0)
+	f.findLabels()
+	return f
+}
+
+// innermost returns which of some spans, which it sorts, is the innermost one around each statement. Statements
+// of a span behind its first few.
+func innermost(spans []*span, statements, behind int) []int {
+	slices.SortFunc(spans, func(a, b *span) int {
+		if a.first != b.first {
+			return a.first - b.first
+		}
+		return b.last - a.last
+	})
+	around := make([]int, statements)
+	var open []int
+	next := 0
+	for i := range around {
+		for len(open) > 0 && spans[open[len(open)-1]].last < i {
+			open = open[:len(open)-1]
+		}
+		for next < len(spans) && spans[next].first+behind <= i {
+			open = append(open, next)
+			next++
+		}
+		around[i] = -1
+		if n := len(open); n > 0 {
+			around[i] = open[n-1]
+		}
+	}
+	return around
+}
+
+// findLabels finds the statements with labels, and which of them end loops.
+func (f *fortranSource) findLabels() {
+	f.labels = make([]labelsOfUnit, len(f.units))
+	for i, s := range f.statements {
+		if u := f.unitOf[i]; u >= 0 && s.Label != "" {
+			if f.labels[u] == nil {
+				f.labels[u] = labelsOfUnit{}
+			}
+			label := strings.TrimLeft(s.Label, "0")
+			f.labels[u][label] = append(f.labels[u][label], i)
+		}
+	}
+	for _, c := range f.constructs {
+		if s := f.statements[c.last]; c.Kind == sir.Loop && s.Label != "" {
+			f.ends[c.last]++
+		}
+	}
+}
+
+// starting returns the statement that begins at a byte, or whose action does; -1: there is none.
+func (f *fortranSource) starting(at int) (i int, action bool) {
+	i, found := slices.BinarySearchFunc(f.statements, at, func(s fortran.Statement, at int) int { return s.Start - at })
+	if found {
+		return i, false
+	}
+	if i > 0 && f.statements[i-1].Action == at {
+		return i - 1, true
+	}
+	return -1, false
+}
+
+// ending returns the statement that ends before a byte, -1 if there is none.
+func (f *fortranSource) ending(at int) int {
+	i, _ := slices.BinarySearchFunc(f.statements, at, func(s fortran.Statement, at int) int { return s.Start - at })
+	for i--; i >= 0; i-- { // a line of the preprocessor may be inside a statement
+		if f.statements[i].End == at {
+			return i
+		}
+		if k := f.statements[i].Kind; k != fortran.Preprocessor && k != fortran.Include {
+			break
+		}
+	}
+	return -1
+}
+
+var errNoStatements = errors.New("it is no statement: measure a statement around it")
+
+// place finds the statements of a region.
+func (f *fortranSource) place(l *located) (*span, error) {
+	start, end, ok := l.extent(f.lines, len(f.Text))
+	if !ok {
+		return nil, errors.New("the source has no such place")
+	}
+	if l.Kind == sir.Body || l.Kind == sir.Branch {
+		return f.placePart(l, start)
+	}
+	first, isAction := f.starting(start)
+	last := f.ending(end)
+	if first < 0 || last < first || isAction && last != first {
+		return nil, errNoStatements
+	}
+	at := &span{located: l, first: first, last: last}
+	switch l.Kind {
+	case sir.MainProgram, sir.Subroutine, sir.Function:
+		at.shape = unit
+	case sir.Loop, sir.If, sir.Switch, sir.Block, sir.Lock, sir.Call, sir.Return, sir.Stop, sir.IO, sir.Allocation, sir.OpenMP:
+		if isAction {
+			at.shape = action
+		}
+	default:
+		return nil, fmt.Errorf("a region of the type %s is not executed as a whole", l.Kind)
+	}
+	return at, nil
+}
+
+// placePart finds the statements of a body or a branch: those between the statement that begins it, and the one that
+// ends it.
+func (f *fortranSource) placePart(l *located, start int) (*span, error) {
+	if l.around == nil {
+		return nil, errNoStatements
+	}
+	around, err := f.place(l.around)
+	if err != nil {
+		return nil, err
+	}
+	begin, isAction := f.starting(start)
+	if isAction {
+		return &span{located: l, first: begin, last: begin, shape: action}, nil
+	}
+	if begin < 0 || around.last <= around.first {
+		return nil, errNoStatements
+	}
+	if l.Kind == sir.Body || l.Form == "then" {
+		begin = around.first
+	}
+	at := &span{located: l, first: begin + 1, last: around.last - 1, shape: part}
+	for _, other := range l.around.Regions {
+		column := 0
+		if other.Code != nil {
+			column = other.Code.Column
+		}
+		if i, _ := f.starting(f.offset(other.Line, column)); other.Kind == sir.Branch && i > begin && i-1 < at.last && i > at.first-1 && other.ID != l.ID {
+			at.last = min(at.last, i-1)
+		}
+	}
+	return at, nil
+}
+
+// jumping matches macros that may leave what is around them.
+var jumping = regexp.MustCompile(`(?im)^[ \t]*#[ \t]*define[ \t]+(\w+)(?:.*\\\n)*.*\b(?:return|go\s*to|cycle|exit|stop)\b`)
+
+// allowed refuses regions that cannot begin or end with statements of their own.
+func (f *fortranSource) allowed(at *span) error {
+	if len(at.name()) > longestID {
+		return errors.New("its id is too long")
+	}
+	for i := at.first; i <= at.last; i++ {
+		s := &f.statements[i]
+		switch {
+		case s.Kind == fortran.Include && at.shape != unit:
+			return fmt.Errorf("a file is included in it, at line %d: it may contain jumps", f.of(s.Start))
+		case s.Broken:
+			return fmt.Errorf("a line of the preprocessor is inside a statement, at line %d", f.of(s.Start))
+		}
+	}
+	if at.last+1 < len(f.statements) && f.statements[at.last+1].Broken {
+		return errors.New("a line of the preprocessor is inside its last statement")
+	}
+	return errors.Join(f.pure(at), f.undivided(at.first, at.last), f.ofLoop(at), f.ofDirective(at), f.macrosIn(at))
+}
+
+// pure refuses regions of procedures that may not call others.
+func (f *fortranSource) pure(at *span) error {
+	for l := at.located; l != nil; l = l.around {
+		switch {
+		case l.Kind == sir.Loop && l.Form == "concurrent" && l != at.located:
+			return errors.New("it is in DO CONCURRENT, which calls pure procedures only: measure the loop")
+		case l.Kind == sir.Block && (l.Form == "where" || l.Form == "forall") && l != at.located:
+			return fmt.Errorf("it is in %s, which contains assignments only: measure that", strings.ToUpper(l.Form))
+		}
+	}
+	u := f.unitOf[at.first]
+	if u < 0 {
+		return errors.New("the unit around it was not understood")
+	}
+	h := &f.statements[f.units[u].first]
+	if h.Pure {
+		return errors.New("its procedure is pure or elemental, and calls pure procedures only: measure the calls of it")
+	}
+	if strings.HasPrefix(h.Text, "moduleprocedure") {
+		return errors.New("its interface is in another place, and may say that it is pure: repeat the interface here, or measure the calls of it")
+	}
+	return f.external(u)
+}
+
+// external refuses units that have to declare what they call.
+func (f *fortranSource) external(u int) error {
+	for l := f.units[u].located; l != nil; l = l.around {
+		start, _, ok := l.extent(f.lines, len(f.Text))
+		i, _ := f.starting(start)
+		if !ok || i < 0 {
+			continue
+		}
+		for ; i < len(f.statements); i++ {
+			s := &f.statements[i]
+			if strings.HasPrefix(s.Text, "implicitnone(") && strings.Contains(s.Text, "external") {
+				return fmt.Errorf("line %d requires that each procedure is declared", f.of(s.Start))
+			}
+			if s.Kind == fortran.Executed || s.Kind == fortran.Contains || s.Kind == fortran.UnitEnd {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// undivided checks that conditionals of the preprocessor begin and end among statements.
+func (f *fortranSource) undivided(first, last int) error {
+	depth := 0
+	for i := first; i <= last && depth >= 0; i++ {
+		if s := &f.statements[i]; s.Kind == fortran.Preprocessor {
+			depth = conditionalDepth(depth, s.Text)
+		}
+	}
+	if depth != 0 {
+		return errDivided
+	}
+	return nil
+}
+
+var errDivided = errors.New("a conditional of the preprocessor begins in it and ends outside, or the other way round")
+
+// conditionalDepth returns the number of open conditionals behind a line of the preprocessor, -1 if another branch
+// of an outer one begins there.
+func conditionalDepth(depth int, line string) int {
+	switch {
+	case strings.HasPrefix(line, "if"):
+		return depth + 1
+	case strings.HasPrefix(line, "endif"):
+		return depth - 1
+	case strings.HasPrefix(line, "el") && depth == 0:
+		return -1
+	}
+	return depth
+}
+
+// ofLoop refuses what the labels that end loops do not allow.
+func (f *fortranSource) ofLoop(at *span) error {
+	end, loops := at.last, 0
+	if at.Kind == sir.Body {
+		end++
+	}
+	if loops = f.ends[end]; loops == 0 {
+		return nil
+	}
+	text := f.statements[end].Text
+	empty := text == "continue" || strings.HasPrefix(text, "enddo")
+	switch {
+	case at.shape == whole && at.first < end:
+		if inner := f.within[at.first]; inner >= 0 && f.constructs[inner].last == end {
+			return fmt.Errorf("the loop around it ends with the same statement, at line %d", f.of(f.statements[end].Start))
+		}
+		return nil
+	case at.Kind == sir.Body && empty && f.constructs[f.within[end]].first == at.first-1:
+		return nil
+	case at.Kind == sir.Body && empty:
+		return fmt.Errorf("the loop inside it ends with the same statement, at line %d", f.of(f.statements[end].Start))
+	}
+	return fmt.Errorf("the statement that ends a loop, at line %d, has to be the last one: end the loop with CONTINUE", f.of(f.statements[end].Start))
+}
+
+// ofDirective refuses what directives of OpenMP, and of compilers, require of the statements that follow them.
+func (f *fortranSource) ofDirective(at *span) error {
+	if at.Kind == sir.OpenMP && strings.HasPrefix(at.Form, "section") && !strings.HasPrefix(at.Form, "sections") {
+		return errors.New("the sections of a directive are no statements of their own: measure a region inside")
+	}
+	if around := at.around; around != nil && around.Kind == sir.OpenMP && at.shape != part && at.Kind != sir.OpenMP {
+		for _, w := range strings.Fields(around.Form) {
+			if slices.Contains([]string{"do", "simd", "taskloop", "distribute", "loop", "atomic", "workshare"}, w) {
+				return fmt.Errorf("the directive %s needs its statement unchanged: measure the directive, or a region inside", around.Form)
+			}
+		}
+	}
+	if at.shape == whole && at.Kind == sir.Loop && f.directed(at.first) {
+		return errors.New("a directive of the compiler precedes it, and needs it unchanged: measure its body")
+	}
+	return f.collapsed(at)
+}
+
+// collapsed refuses what is between loops that a directive makes one of.
+func (f *fortranSource) collapsed(at *span) error {
+	if at.Kind != sir.Loop && at.Kind != sir.Body {
+		return nil
+	}
+	for l := at.around; l != nil && (l.Kind == sir.Loop || l.Kind == sir.Body || l.Kind == sir.OpenMP); l = l.around {
+		if l.Kind != sir.OpenMP {
+			continue
+		}
+		start, _, _ := l.extent(f.lines, len(f.Text))
+		if i, _ := f.starting(start); i >= 0 {
+			for _, clause := range []string{"collapse", "ordered", "tile"} {
+				if strings.Contains(f.statements[i].Text, clause) {
+					return errors.New("a directive of OpenMP makes one loop of this one and others: measure the directive, or a region inside all loops")
+				}
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+// directives matches comments that say something to compilers.
+var directives = regexp.MustCompile(`(?i)^\s*[!c*]\s*(gcc\$|dir\$|dec\$|ibm\*|\$acc|pgi\$|ocl)`)
+
+// directed reports whether such a comment is before a statement.
+func (f *fortranSource) directed(i int) bool {
+	for line := f.of(f.statements[i].Start) - 1; line >= 1; line-- {
+		text := f.line(line)
+		if directives.Match(text) {
+			return true
+		}
+		if !f.comment(text) {
+			return false
+		}
+	}
+	return false
+}
+
+// line returns a line of the source.
+func (f *fortranSource) line(number int) []byte {
+	end := len(f.Text)
+	if number < len(f.lines) {
+		end = int(f.lines[number])
+	}
+	return f.Text[f.lines[number-1]:end]
+}
+
+// comment reports whether a line has no statement.
+func (f *fortranSource) comment(line []byte) bool {
+	text := strings.TrimSpace(string(line))
+	return text == "" || text[0] == '!' || f.fixed && strings.ContainsRune("cC*dD", rune(line[0]))
+}
+
+// macrosIn refuses what contains macros with jumps, and statements that are compiled with OpenMP only and jump.
+func (f *fortranSource) macrosIn(at *span) error {
+	text := f.Text[f.statements[at.first].Start:f.statements[at.last].End]
+	if found := conditionalJump.Find(text); found != nil {
+		return errors.New("a line that is compiled with OpenMP only jumps")
+	}
+	if len(f.jumping) == 0 {
+		return nil
+	}
+	for _, word := range words.FindAll(text, -1) {
+		if f.jumping[string(word)] {
+			return fmt.Errorf("the macro %s in it contains a jump", word)
+		}
+	}
+	return nil
+}
+
+var (
+	words           = regexp.MustCompile(`\w+`)
+	conditionalJump = regexp.MustCompile(`(?im)^[ \t]*[!c*]\$[ \t0-9].*\b(?:return|go\s*to|cycle|exit|stop)\b`)
+)
