@@ -22,7 +22,7 @@ type fortranSource struct {
 	within     []int   // of each statement: the innermost construct around it, -1: none
 	units      []*span
 	unitOf     []int            // of each statement: the innermost unit, -1: none
-	ends       map[int]int      // of each last statement of a loop that a label ends: the number of loops
+	ends       map[int]bool     // labelled statements that end loops
 	labels     []labelsOfUnit   // by unit
 	ifs        map[int]*located // that have an action
 }
@@ -51,11 +51,8 @@ const (
 
 func newFortranSource(w *Weaving, s *Source) text {
 	fixed := fortran.Fixed(s.Path)
-	f := &fortranSource{Source: s, Weaving: w, lines: linesOf(s.Text), fixed: fixed, statements: fortran.Statements(s.Text, fixed), ends: map[int]int{}, ifs: map[int]*located{}}
-	for _, l := range w.regions {
-		if &w.sources[l.source] != s {
-			continue
-		}
+	f := &fortranSource{Source: s, Weaving: w, lines: linesOf(s.Text), fixed: fixed, statements: fortran.Statements(s.Text, fixed), ends: map[int]bool{}, ifs: map[int]*located{}}
+	for _, l := range w.bySource[slices.IndexFunc(w.sources, func(other Source) bool { return other.Path == s.Path && !other.Fixed })] {
 		switch l.Kind {
 		case sir.Loop, sir.If, sir.Switch, sir.Block, sir.Lock:
 			at, err := f.place(l)
@@ -120,7 +117,7 @@ func (f *fortranSource) findLabels() {
 	}
 	for _, c := range f.constructs {
 		if s := f.statements[c.last]; c.Kind == sir.Loop && s.Label != "" {
-			f.ends[c.last]++
+			f.ends[c.last] = true
 		}
 	}
 }
@@ -231,7 +228,11 @@ func (f *fortranSource) allowed(at *span) error {
 			return fmt.Errorf("a line of the preprocessor is inside a statement, at line %d", f.of(s.Start))
 		}
 	}
-	if at.last+1 < len(f.statements) && f.statements[at.last+1].Broken {
+	next := at.last + 1
+	for next < len(f.statements) && f.statements[next].Kind == fortran.Preprocessor {
+		next++
+	}
+	if next < len(f.statements) && f.statements[next].Broken {
 		return errors.New("a line of the preprocessor is inside its last statement")
 	}
 	return errors.Join(f.pure(at), f.undivided(at.first, at.last), f.ofLoop(at), f.ofDirective(at), f.macrosIn(at))
@@ -314,27 +315,31 @@ func conditionalDepth(depth int, line string) int {
 
 // ofLoop refuses what the labels that end loops do not allow.
 func (f *fortranSource) ofLoop(at *span) error {
-	end, loops := at.last, 0
+	end := at.last
 	if at.Kind == sir.Body {
 		end++
 	}
-	if loops = f.ends[end]; loops == 0 {
+	if !f.ends[end] {
 		return nil
 	}
+	inner := f.constructs[f.within[end]]
+	outer := inner
+	for i := f.within[inner.first]; i >= 0 && f.constructs[i].last == end; i = f.within[outer.first] {
+		outer = f.constructs[i]
+	}
+	line := f.of(f.statements[end].Start)
 	text := f.statements[end].Text
-	empty := text == "continue" || strings.HasPrefix(text, "enddo")
 	switch {
-	case at.shape == whole && at.first < end:
-		if inner := f.within[at.first]; inner >= 0 && f.constructs[inner].last == end {
-			return fmt.Errorf("the loop around it ends with the same statement, at line %d", f.of(f.statements[end].Start))
-		}
+	case at.first <= outer.first:
 		return nil
-	case at.Kind == sir.Body && empty && f.constructs[f.within[end]].first == at.first-1:
-		return nil
-	case at.Kind == sir.Body && empty:
-		return fmt.Errorf("the loop inside it ends with the same statement, at line %d", f.of(f.statements[end].Start))
+	case at.Kind != sir.Loop && text != "continue" && !strings.HasPrefix(text, "enddo"), at.first == end:
+		return fmt.Errorf("the statement that ends a loop, at line %d, has to be the last one: end the loop with CONTINUE", line)
+	case at.Kind == sir.Loop:
+		return fmt.Errorf("the loop around it ends with the same statement, at line %d", line)
+	case at.first != inner.first+1:
+		return fmt.Errorf("the loop inside it ends with the same statement, at line %d", line)
 	}
-	return fmt.Errorf("the statement that ends a loop, at line %d, has to be the last one: end the loop with CONTINUE", f.of(f.statements[end].Start))
+	return nil
 }
 
 // ofDirective refuses what directives of OpenMP, and of compilers, require of the statements that follow them.
@@ -411,6 +416,9 @@ func (f *fortranSource) comment(line []byte) bool {
 
 // macrosIn refuses what contains macros with jumps, and statements that are compiled with OpenMP only and jump.
 func (f *fortranSource) macrosIn(at *span) error {
+	if at.last < at.first {
+		return nil
+	}
 	text := f.Text[f.statements[at.first].Start:f.statements[at.last].End]
 	if found := conditionalJump.Find(text); found != nil {
 		return errors.New("a line that is compiled with OpenMP only jumps")

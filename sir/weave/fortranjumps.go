@@ -203,7 +203,7 @@ func (p *fortranPiece) jumps(i int, inWoven bool) {
 		if len(left) == 0 && !tail {
 			continue
 		}
-		if p.ends[i] > 0 {
+		if p.ends[i] {
 			for _, at := range left {
 				p.wrong[at.located] = fmt.Errorf("the statement that ends a loop, at line %d, jumps out of it: end the loop with CONTINUE", p.of(s.Start))
 			}

@@ -30,12 +30,13 @@ type Source struct {
 
 // Weaving has the sources of a program, as they are without woven regions. It may be used from any goroutine.
 type Weaving struct {
-	id      string
-	sources []Source
-	regions map[string]*located
-	macros  map[string]bool // with parameters
-	jumping map[string]bool // macros of Fortran that contain a jump
-	recent  recent
+	id       string
+	sources  []Source
+	regions  map[string]*located
+	bySource [][]*located
+	macros   map[string]bool // with parameters
+	jumping  map[string]bool // macros of Fortran that contain a jump
+	recent   recent
 }
 
 // language is what weaving knows of a language.
@@ -92,7 +93,7 @@ func (e *Refusal) Error() string { return fmt.Sprintf("%s cannot be woven: %s", 
 // New returns the weaving of a program. The id, of 16 hexadecimal digits or more, is written into the sources, so that
 // the program that is built from them tells which weaving it is of.
 func New(id string, p *sir.Program, sources []Source) (*Weaving, error) {
-	w := &Weaving{id: id, sources: sources, regions: map[string]*located{}, macros: map[string]bool{}, jumping: map[string]bool{}}
+	w := &Weaving{id: id, sources: sources, regions: map[string]*located{}, macros: map[string]bool{}, jumping: map[string]bool{}, bySource: make([][]*located, len(sources))}
 	for _, s := range sources {
 		for _, found := range macro.FindAllSubmatch(s.Text, -1) {
 			w.macros[string(found[1])] = true
@@ -124,6 +125,7 @@ func (w *Weaving) add(regions []sir.Region, around *located) {
 		l.source = slices.IndexFunc(w.sources, func(s Source) bool { return s.Path == r.File && !s.Fixed })
 		if l.source >= 0 {
 			w.regions[r.ID] = l
+			w.bySource[l.source] = append(w.bySource[l.source], l)
 		}
 		w.add(r.Regions, l)
 	}
@@ -142,7 +144,11 @@ func (w *Weaving) Has(id string) bool { return w.regions[id] != nil }
 
 // Check returns a *Refusal if a region cannot be woven.
 func (w *Weaving) Check(id string) error {
-	_, err := w.Weave([]string{id})
+	l := w.regions[id]
+	if l == nil {
+		return &Refusal{id, "the sources have no such region"}
+	}
+	_, err := w.weave(l.source, []*located{l})
 	return err
 }
 
