@@ -58,7 +58,7 @@ var directions = []direction{
 	{"sir/source/outline", []string{"sir"}, "it makes the structure of what readers of languages find, whatever the language"},
 	{"sir/source/grammar", []string{"sir", "sir/source/outline"}, "it makes regions of the syntax of C, C++ and Java; what else parses is no concern of it"},
 	{"sir/source/...", []string{"sir", "sir/source/..."}, "sources are read without programs and without processes"},
-	{"sir/weave", []string{"sir"}, "regions are written into texts: it opens no file, and knows no request"},
+	{"sir/weave", []string{"sir", "sir/source/fortran"}, "regions are written into texts, with the statements that the scanner of Fortran finds: it opens no file, and knows no request"},
 	{"sir/...", []string{"sir", "sir/flow", "sir/safedwarf"}, "whatever makes a structure (from binaries, from sources) needs nothing but the structure, and the loops of graphs"},
 	{"schemas", nil, "schemas are files"},
 	{"mir", []string{"schemas", "omis"}, "a document means nothing yet: mir reads and writes it, with placements as the monitor describes them"},

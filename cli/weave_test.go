@@ -12,7 +12,7 @@ import (
 	"mirador/omis/linux/subject"
 )
 
-// TestWeave weaves regions into a source by requests, builds the program, and attaches to it: the probes appear, count
+// TestWeave weaves regions into sources in C and Fortran by requests, builds the program, and attaches to it: the probes appear, count
 // as the program does, and the program survives a SIGKILL of the gateway.
 func TestWeave(t *testing.T) {
 	s := startServe(t, os.Geteuid())
@@ -21,11 +21,11 @@ func TestWeave(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(dir, "tally.c")
+	file, leaf := filepath.Join(dir, "tally.c"), filepath.Join(dir, "leaf.f90")
 	if status, answer := s.request(t, "POST", "/apps", `{"name":"weaving"}`); status != 201 || !strings.Contains(answer, `"empty"`) {
 		t.Fatal(status, answer)
 	}
-	reply := s.mir(t, "weaving", `<sirreq><resource in="file://`+plain+`" out="file://`+file+`"/></sirreq>`)
+	reply := s.mir(t, "weaving", `<sirreq><resource in="file://`+plain+`" out="file://`+file+`"/><resource in="file://`+filepath.Join(filepath.Dir(plain), "leaf.f90")+`" out="file://`+leaf+`"/></sirreq>`)
 	if !strings.Contains(reply, `out="file://`+file+`"`) || !strings.Contains(reply, `id="weaving:some/loop1/body"`) {
 		t.Fatal(reply)
 	}
@@ -42,13 +42,16 @@ func TestWeave(t *testing.T) {
 	if out, status := measure("weaving:some/loop1/body", ` flush="true"`); status != 0 {
 		t.Fatal(out)
 	}
+	if out, status := measure("weaving:leaf", ` flush="true"`); status != 0 {
+		t.Fatal(out)
+	}
 	value := `<ctrlreq action="VALUE"><probe id="probe-2"/></ctrlreq>`
 	if out, _, status := s.mirador(t, value, "post", "--app", "weaving", "-"); status == 0 || !strings.Contains(out, "no process of application weaving is built from it yet") {
 		t.Errorf("before the program runs: %s", out)
 	}
 	program := filepath.Join(dir, "woven")
-	if out, err := exec.Command("gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", program, file).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
+	if out, err := exec.Command("gfortran", "-O2", "-DFORTRAN", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", program, file, leaf, filepath.Join(dir, "leaf.mirador.s")).CombinedOutput(); err != nil {
+		t.Fatalf("gfortran: %v\n%s", err, out)
 	}
 	c := tally{t, subject.Start(t, exec.Command(program))}
 	c.Line() // it is ready
@@ -59,6 +62,8 @@ func TestWeave(t *testing.T) {
 		t.Helper()
 		if calls, counted := c.says("stop"), s.values(t, "weaving", "probe-2", 1); float64(calls) != counted[0] || calls == 0 {
 			t.Errorf("the loop's body was executed %d times, and counted %v times", calls, counted)
+		} else if inFortran := s.values(t, "weaving", "probe-3", 1); inFortran[0] != counted[0] {
+			t.Errorf("the loop's body was executed %v times, and the procedure in Fortran that it calls %v times", counted, inFortran)
 		}
 	}
 	work := func() {

@@ -30,10 +30,16 @@ static long timed(int ms) {
 	return (after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec;
 }
 
+void leaf(long n); // of leaf.f90
+
 // some calls work n times.
 static void some(int n) {
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
 		work(i);
+#ifdef FORTRAN
+		leaf(i);
+#endif
+	}
 	atomic_fetch_add(&calls, n);
 }
 

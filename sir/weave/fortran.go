@@ -25,7 +25,11 @@ type fortranSource struct {
 	ends       map[int]bool     // labelled statements that end loops
 	labels     []labelsOfUnit   // by unit
 	ifs        map[int]*located // that have an action
+	declaring  map[*located]int // units that have to declare what they call: the line that says so
 }
+
+// mostStatements limits the statements of a source, because they take more memory than the source.
+const mostStatements = 500_000
 
 // labelsOfUnit has the statements with each label.
 type labelsOfUnit map[string][]int
@@ -51,9 +55,11 @@ const (
 
 func newFortranSource(w *Weaving, s *Source) text {
 	fixed := fortran.Fixed(s.Path)
-	f := &fortranSource{Source: s, Weaving: w, lines: linesOf(s.Text), fixed: fixed, statements: fortran.Statements(s.Text, fixed), ends: map[int]bool{}, ifs: map[int]*located{}}
+	f := &fortranSource{Source: s, Weaving: w, lines: linesOf(s.Text), fixed: fixed, statements: fortran.Statements(s.Text, fixed, mostStatements), ends: map[int]bool{}, ifs: map[int]*located{}, declaring: map[*located]int{}}
 	for _, l := range w.bySource[slices.IndexFunc(w.sources, func(other Source) bool { return other.Path == s.Path && !other.Fixed })] {
 		switch l.Kind {
+		case sir.Module:
+			f.findDeclaring(l)
 		case sir.Loop, sir.If, sir.Switch, sir.Block, sir.Lock:
 			at, err := f.place(l)
 			switch {
@@ -65,6 +71,7 @@ func newFortranSource(w *Weaving, s *Source) text {
 				f.ifs[at.first] = l
 			}
 		case sir.MainProgram, sir.Subroutine, sir.Function:
+			f.findDeclaring(l)
 			if at, err := f.place(l); err == nil {
 				f.units = append(f.units, at)
 			}
@@ -216,6 +223,9 @@ var jumping = regexp.MustCompile(`(?im)^[ \t]*#[ \t]*define[ \t]+(\w+)(?:.*\\\n)
 
 // allowed refuses regions that cannot begin or end with statements of their own.
 func (f *fortranSource) allowed(at *span) error {
+	if len(f.statements) > mostStatements {
+		return fmt.Errorf("its source has more than %d statements", mostStatements)
+	}
 	if len(at.name()) > longestID {
 		return errors.New("its id is too long")
 	}
@@ -259,28 +269,27 @@ func (f *fortranSource) pure(at *span) error {
 	if strings.HasPrefix(h.Text, "moduleprocedure") {
 		return errors.New("its interface is in another place, and may say that it is pure: repeat the interface here, or measure the calls of it")
 	}
-	return f.external(u)
-}
-
-// external refuses units that have to declare what they call.
-func (f *fortranSource) external(u int) error {
 	for l := f.units[u].located; l != nil; l = l.around {
-		start, _, ok := l.extent(f.lines, len(f.Text))
-		i, _ := f.starting(start)
-		if !ok || i < 0 {
-			continue
-		}
-		for ; i < len(f.statements); i++ {
-			s := &f.statements[i]
-			if strings.HasPrefix(s.Text, "implicitnone(") && strings.Contains(s.Text, "external") {
-				return fmt.Errorf("line %d requires that each procedure is declared", f.of(s.Start))
-			}
-			if s.Kind == fortran.Executed || s.Kind == fortran.Contains || s.Kind == fortran.UnitEnd {
-				break
-			}
+		if line := f.declaring[l]; line > 0 {
+			return fmt.Errorf("line %d requires that each procedure is declared", line)
 		}
 	}
 	return nil
+}
+
+// findDeclaring finds out whether a unit has to declare what it calls.
+func (f *fortranSource) findDeclaring(l *located) {
+	start, _, _ := l.extent(f.lines, len(f.Text))
+	i, _ := f.starting(start)
+	for ; i >= 0 && i < len(f.statements); i++ {
+		s := &f.statements[i]
+		if strings.HasPrefix(s.Text, "implicitnone(") && strings.Contains(s.Text, "external") {
+			f.declaring[l] = f.of(s.Start)
+		}
+		if s.Kind == fortran.Executed || s.Kind == fortran.Contains || s.Kind == fortran.UnitEnd {
+			return
+		}
+	}
 }
 
 // undivided checks that conditionals of the preprocessor begin and end among statements.

@@ -35,6 +35,9 @@ func (f *fortranSource) unitEnds(at *span) error {
 	return nil
 }
 
+// mostFunctions limits the statement functions of a unit, for each of which its declarations are read.
+const mostFunctions = 1000
+
 // firstPlace returns the place before the first statement of a unit that is executed.
 func (f *fortranSource) firstPlace(u int) (place, error) {
 	at := f.units[u]
@@ -44,7 +47,7 @@ func (f *fortranSource) firstPlace(u int) (place, error) {
 	} else if found--; f.statements[i].Kind != fortran.Declaration && f.statements[i].Kind != fortran.Include {
 		return place{int(f.lines[f.of(f.statements[i].Start)-1]), atLine}, nil
 	}
-	depth, open := 0, 0
+	depth, open, functions := 0, 0, 0
 search:
 	for ; i <= at.last; i++ {
 		s := &f.statements[i]
@@ -59,6 +62,9 @@ search:
 			continue
 		case fortran.Declaration, fortran.Include:
 		case fortran.Executed:
+			if functions++; functions > mostFunctions {
+				return place{}, fmt.Errorf("it begins with more than %d assignments that may be functions", mostFunctions)
+			}
 			is, err := f.statementFunction(u, i)
 			if err != nil {
 				return place{}, err
@@ -96,10 +102,10 @@ func (f *fortranSource) pastConditional(at place) place {
 // statementFunction reports whether a statement before the first one that is executed defines a function.
 func (f *fortranSource) statementFunction(u, i int) (bool, error) {
 	s := &f.statements[i]
-	if !s.May {
+	name := s.Function
+	if name == "" {
 		return false, nil
 	}
-	name := string(words.Find([]byte(s.Text)))
 	declared, untyped, uses := false, false, f.units[u].around != nil
 	for k := f.units[u].first; k < i; k++ {
 		d := &f.statements[k]

@@ -2,7 +2,7 @@
 // instruction nop with a note that names the region. Package sir/binary finds the notes. A region ends whatever
 // way control takes out of it: by its end, return, break, goto or an exception.
 //
-// The package imports only sir. It starts no goroutines and touches no files. Texts and ids may come from
+// The package imports sir, and the scanner of Fortran. It starts no goroutines and touches no files. Texts and ids may come from
 // strangers: what is written into a source has no characters but those of names.
 package weave
 

@@ -1,7 +1,8 @@
 // Package fortran finds the units and regions of Fortran sources, in fixed and in free form.
 //
 // It is a scanner of statements, not a compiler: it knows the statements that begin and end units and
-// constructs, and skips the others. Ids follow the symbols of gfortran.
+// constructs, and skips the others. Ids follow the symbols of gfortran. Statements tells what each statement does to
+// control.
 //
 // The package imports sir and the outline of files. It starts no goroutines, and its functions may be
 // called concurrently for different files.

@@ -33,10 +33,10 @@ type Statement struct {
 	Construct  string // name of the construct that begins here
 	Action     int    // where the statement behind IF (…) begins; 0: there is none
 	Jumps      []Jump
-	Pure       bool // of a header: of a procedure that can call pure ones only
-	Skipped    bool // by the preprocessor
-	Broken     bool // its first line continues one before a line of the preprocessor
-	May        bool // it may define a statement function
+	Pure       bool   // of a header: of a procedure that can call pure ones only
+	Skipped    bool   // by the preprocessor
+	Broken     bool   // its first line continues one before a line of the preprocessor
+	Function   string // name of the statement function that it may define
 }
 
 // JumpKind is how a statement leaves what is around it.
@@ -59,9 +59,10 @@ type Jump struct {
 	Alone      bool   // the statement does nothing else
 }
 
-// Statements returns the statements of a file with what they do to control, in order.
-func Statements(text []byte, fixed bool) []Statement {
-	c := &collector{}
+// Statements returns the statements of a file with what they do to control, in order. It returns one more than
+// most of them if there are more.
+func Statements(text []byte, fixed bool, most int) []Statement {
+	c := &collector{most: most}
 	(&reader{file: text, fixed: fixed, to: c}).read()
 	slices.SortStableFunc(c.all, func(a, b Statement) int { return cmp.Compare(a.Start, b.Start) })
 	return c.all
@@ -70,12 +71,16 @@ func Statements(text []byte, fixed bool) []Statement {
 // collector collects statements.
 type collector struct {
 	all  []Statement
+	most int
 	ifs  conditionals
 	open []string // interfaces and types: the word behind their END
 }
 
 func (c *collector) add(s Statement) {
 	s.Skipped = c.ifs.skipped()
+	if len(c.all) > c.most {
+		return
+	}
 	c.all = append(c.all, s)
 }
 
@@ -108,7 +113,7 @@ func (c *collector) statement(s *statement) {
 		from := 0
 		one.Construct, from = constructName(s.text)
 		rest := s.part(from, len(s.text))
-		one.May = mayBeFunction(rest.text)
+		one.Function = mayDefine(rest.text)
 		if at, ok := actionAt(rest.text); ok {
 			rest = rest.part(at, len(rest.text))
 			one.Action = rest.start
@@ -160,19 +165,19 @@ func executes(t string) bool {
 	return !strings.HasPrefix(t, "use") && !isDeclaration(t)
 }
 
-// mayBeFunction reports whether an assignment has the form of a statement function: F(A, B) = ….
-func mayBeFunction(t string) bool {
+// mayDefine returns the name of an assignment in the form of a statement function: F(A, B) = …; "": it has another form.
+func mayDefine(t string) string {
 	name, rest := identifier(t)
 	end := closing(rest, 0)
-	if name == "" || !strings.HasPrefix(rest, "(") || end < 0 || !strings.HasPrefix(rest[end+1:], "=") {
-		return false
+	if name == "" || !strings.HasPrefix(rest, "(") || end < 0 || !strings.HasPrefix(rest[end+1:], "=") || !isAssignment(t) {
+		return ""
 	}
 	for argument := range strings.SplitSeq(rest[1:end], ",") {
 		if !isName(argument) && end > 1 {
-			return false
+			return ""
 		}
 	}
-	return isAssignment(t)
+	return name
 }
 
 // actionAt returns where the statement behind IF (…) begins.
