@@ -41,12 +41,12 @@ func TestGoText(t *testing.T) {
 			continue
 		}
 		got, _, _ := strings.Cut(strings.TrimPrefix(string(files[0].Text), "package p\n\n"), "\n\n// The functions below")
-		for pattern, short := range map[string]string{
-			` var mirador_open .*?\(&mirador_open\);`:       " D",
-			`mirador_(on|off)\w+\(&mirador_open\[0\]\)(;?)`: "$1$2",
-			`mirador_call\w+\(on`:                           "call(on()",
+		for _, r := range []struct{ pattern, short string }{
+			{` var mirador_open .*?\(&mirador_open\);`, " D"},
+			{`mirador_(on|off)\w+\(&mirador_open\[0\]\)(;?)`, "$1$2"},
+			{`mirador_call\w+\(on`, "call(on()"},
 		} {
-			got = regexp.MustCompile(pattern).ReplaceAllString(got, short)
+			got = regexp.MustCompile(r.pattern).ReplaceAllString(got, r.short)
 		}
 		if strings.TrimSpace(got) != c.want {
 			t.Errorf("%q is woven as\n%s\nwant\n%s", c.text, got, c.want)
