@@ -120,12 +120,7 @@ func (r *Runner) profile(ctx context.Context, s Side, region string) (p *profile
 		return nil, err
 	}
 	process := r.processGauges(ctx, t)
-	if t.own {
-		if _, err := r.Client.Continue(ctx, t.app); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.ready(ctx, t); err != nil {
+	if err := r.begin(ctx, t); err != nil {
 		return nil, err
 	}
 	if r.Load != "" {

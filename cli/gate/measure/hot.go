@@ -40,12 +40,7 @@ func (r *Runner) Hottest(ctx context.Context, s Side, prefix string) (found []Ho
 	if err != nil {
 		return nil, err
 	}
-	if t.own {
-		if _, err := r.Client.Continue(ctx, t.app); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.ready(ctx, t); err != nil {
+	if err := r.begin(ctx, t); err != nil {
 		return nil, err
 	}
 	if err := r.work(ctx, t, 1); err != nil {

@@ -98,8 +98,13 @@ func (r *Runner) run(ctx context.Context, command string, t *subject) error {
 // whileReady is the pause between attempts to reach a server.
 const whileReady = 50 * time.Millisecond
 
-// ready waits until a server answers.
-func (r *Runner) ready(ctx context.Context, t *subject) error {
+// begin lets a program run that the gate has started, and waits until a server answers.
+func (r *Runner) begin(ctx context.Context, t *subject) error {
+	if t.own {
+		if _, err := r.Client.Continue(ctx, t.app); err != nil {
+			return err
+		}
+	}
 	if r.Ready == "" {
 		return nil
 	}

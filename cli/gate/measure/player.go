@@ -71,10 +71,7 @@ func (r *Runner) settle(ctx context.Context, p *player, limits []request.Limit) 
 		return err
 	}
 	r.favour(p.pid)
-	if _, err := r.Client.Continue(ctx, p.app); err != nil {
-		return err
-	}
-	if err := r.ready(ctx, p.subject); err != nil {
+	if err := r.begin(ctx, p.subject); err != nil {
 		return err
 	}
 	if r.Load != "" {

@@ -88,12 +88,7 @@ func (r *Runner) parts(ctx context.Context, s Side, l request.Limit) (counts map
 			gauges[name] = gauge{part, p}
 		}
 	}
-	if t.own {
-		if _, err := r.Client.Continue(ctx, t.app); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.ready(ctx, t); err != nil {
+	if err := r.begin(ctx, t); err != nil {
 		return nil, err
 	}
 	if r.Load != "" || r.Ready != "" {

@@ -60,12 +60,7 @@ func (r *Runner) execute(ctx context.Context, s Side, limits []request.Limit, va
 	if err != nil {
 		return err
 	}
-	if t.own {
-		if _, err := r.Client.Continue(ctx, t.app); err != nil {
-			return err
-		}
-	}
-	if err := r.ready(ctx, t); err != nil {
+	if err := r.begin(ctx, t); err != nil {
 		return err
 	}
 	for n := range runs {
