@@ -9,13 +9,15 @@ import (
 
 // sort assigns the tuples to places, and sorts them there.
 func (g *grouping) sort() {
-	f := newFinder(g.places)
-	places := make([]int32, len(g.values.Tuples))
-	for i := range places {
-		places[i] = f.nth(&g.values.Tuples[i], 0)
+	places := make([]int32, len(g.values.Tuples)) // all of them have the first place
+	if len(g.places) > 1 || g.places[0].named != 0 {
+		f := newFinder(g.places)
+		for i := range places {
+			places[i] = f.nth(&g.values.Tuples[i], 0)
+		}
 	}
 	if equal := g.arrange(places); len(equal) > 0 {
-		g.spread(f, equal, places)
+		g.spread(newFinder(g.places), equal, places)
 		g.arrange(places)
 	}
 }

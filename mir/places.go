@@ -8,8 +8,9 @@ import (
 // place is an innermost entity of a request, with the entities around it.
 type place struct {
 	shape
-	ids    ids   // of the named entities
-	sorted []int // the ranks of the entities' kinds, then all others
+	ids    ids            // of the named entities
+	sorted [kindCount]int // the ranks of the entities' kinds, then all others
+	depth  int            // the number of those so far
 }
 
 // shape has bits for the kinds of the entities that a place names, and of those that it has
@@ -21,7 +22,7 @@ func (s shape) all() uint8 { return s.named | s.symbolic }
 // with returns the place of an entity inside the entity that p describes.
 func (p place) with(e *Entity) place {
 	rank := e.Kind.rank()
-	p.sorted = append(slices.Clip(p.sorted), rank)
+	p.sort(rank)
 	if e.symbolic() {
 		p.symbolic |= 1 << rank
 		return p
@@ -31,11 +32,19 @@ func (p place) with(e *Entity) place {
 	return p
 }
 
+// sort adds a kind by its rank. It ignores more kinds than there are, which only an invalid request has.
+func (p *place) sort(rank int) {
+	if p.depth < kindCount {
+		p.sorted[p.depth] = rank
+		p.depth++
+	}
+}
+
 // complete adds the kinds that the request does not name.
 func (p place) complete() *place {
 	for rank := range levels {
 		if p.all()&(1<<rank) == 0 {
-			p.sorted = append(p.sorted, rank)
+			p.sort(rank)
 		}
 	}
 	return &p

@@ -102,8 +102,10 @@ func (t *processes) gone() []omis.Token { return t.tokens(func(p *Process) bool 
 func (t *processes) living() []omis.Token { return t.tokens(func(p *Process) bool { return !p.Gone }) }
 
 func (t *processes) tokens(of func(*Process) bool) (tokens []omis.Token) {
-	for _, p := range t.list() {
-		if of(&p) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for i := range t.all {
+		if p := &t.all[i]; of(p) {
 			tokens = append(tokens, p.Token)
 		}
 	}

@@ -3,6 +3,7 @@ package probes
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"mirador/mir/translate"
@@ -118,5 +119,5 @@ func (p *Probe) keep(h translate.Handles) (lost time.Time, err error) {
 // journal too, because probes of another gateway may have left something in the same
 // process.
 func (p *Probe) key(what string) string {
-	return fmt.Sprintf("%s.%s.%d.%s", p.app.registry.config.Journal.ID(), p.id, p.made, what)
+	return p.app.registry.config.Journal.ID() + "." + p.id + "." + strconv.Itoa(p.made) + "." + what
 }
