@@ -45,14 +45,24 @@ func (p Records) recorded(r *mir.InstrRequest) (errs Errors) {
 		return nil
 	}
 	if len(r.Metrics) == 0 {
-		return Errors{Errorf(CannotBeDone, place(r), "an event trace needs a codeRegion, or a metric that counts or times events, such as SYSCALL_TIME")}
+		return Errors{Errorf(CannotBeDone, place(r), "an event trace is of a region of interest (MIR 4): add a codeRegion, or a metric that counts or times events, such as SYSCALL_TIME")}
 	}
 	for i, m := range p.Metrics {
 		if !m.onEvents() {
-			errs = append(errs, Errorf(CannotBeDone, r.Metrics[i].Pos, "%s happens at no event that could be traced; add a codeRegion, or leave \"event\" out", m.Name))
+			errs = append(errs, m.untraced(r.Metrics[i].Pos))
 		}
 	}
 	return errs
+}
+
+// untraced refuses an event trace of a metric that has no events, without a region: MIR 4 generates event
+// traces "for the region of interest", and records at other instants would be measurements at an interval.
+func (m Metric) untraced(pos mir.Position) *Error {
+	region := ""
+	if m.Region {
+		region = "add a codeRegion, or "
+	}
+	return Errorf(CannotBeDone, pos, "MIR 4 generates event traces \"for the region of interest\", and %s has no events of its own: %sleave \"event\" out, and write an interval and delivery=\"-1\" for its value at each interval", m.Name, region)
 }
 
 // createTrace returns the action that creates the trace.
