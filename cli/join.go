@@ -176,7 +176,7 @@ func (b *backend) Weave(ctx context.Context, name string, s probes.Sources) erro
 	return b.registry.Weave(ctx, name, s)
 }
 
-func (b *backend) WovenFor(path string, pid int) string { return b.registry.WovenFor(path, pid) }
+func (b *backend) WovenFor(path string, pid int) []string { return b.registry.WovenFor(path, pid) }
 
 func (b *backend) Forked(pid int) []int { return proc.Forked(pid) }
 

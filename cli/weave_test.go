@@ -74,10 +74,15 @@ func TestWeave(t *testing.T) {
 	work()
 	compare()
 	work()
+	weaveGo(t, s)
+	without, with, check := weaveLibrary(t, s)
 	s.kill(t)
 	work()
+	without.says("3")
 	s.await(t, s.begin(t))
 	work()
+	with.says("4")
+	check(4)
 	compare()
 	var apps []struct{ Name, State string }
 	if _, answer := s.request(t, "GET", "/apps", ""); json.Unmarshal([]byte(answer), &apps) != nil || len(apps) != 1 || apps[0].State != "running" {

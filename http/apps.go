@@ -117,13 +117,13 @@ func (h *appHandlers) wovenFor(c *Caller, req *AppRequest) string {
 	default:
 		return ""
 	}
-	name := h.backend.WovenFor(path, pid)
+	names := h.backend.WovenFor(path, pid)
 	for _, app := range h.apps() {
-		if app.Name != name || !h.mayTouch(c, &app) {
+		if !slices.Contains(names, app.Name) || !h.mayTouch(c, &app) {
 			continue
 		}
 		if uid, err := h.ownerOf(pid); pid == 0 || err == nil && uid == app.Owner {
-			return name
+			return app.Name
 		}
 	}
 	return ""

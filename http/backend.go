@@ -35,9 +35,9 @@ type Backend interface {
 	Create(app string, owner int) (App, error)
 	// Weave makes later requests on regions of sources write the regions into these.
 	Weave(ctx context.Context, app string, s probes.Sources) error
-	// WovenFor returns the application whose woven sources a program was built from, "" if there is none: a
-	// file, or what a process executes if pid is not 0.
-	WovenFor(path string, pid int) string
+	// WovenFor returns the applications whose woven sources a program was built from: a file, or what a process
+	// executes, with its libraries, if pid is not 0.
+	WovenFor(path string, pid int) []string
 	// Forked lists the processes that a process, or one of its children, has forked and
 	// that still execute the same program.
 	Forked(pid int) []int

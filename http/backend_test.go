@@ -94,7 +94,7 @@ func (s *scripted) Weave(_ context.Context, _ string, sources probes.Sources) er
 	return nil
 }
 
-func (s *scripted) WovenFor(string, int) string { return s.wovenFor }
+func (s *scripted) WovenFor(string, int) []string { return []string{s.wovenFor} }
 
 func (s *scripted) Forked(pid int) []int { return s.forked[pid] }
 

@@ -30,6 +30,7 @@ type App struct {
 	touched  []*Probe       // changed since they were written to the journal
 	defaults *mir.Measuring // of later requests (MIR 4)
 	forks    forks
+	loads    loads
 	pauses   pauses
 	weaving  weaving
 
@@ -42,7 +43,7 @@ type App struct {
 
 func newApp(name string, r *Registry) *App {
 	a := &App{name: name, registry: r}
-	a.forks.app, a.pauses.app, a.clock.app, a.weaving.app = a, a, a, a
+	a.forks.app, a.loads.app, a.pauses.app, a.clock.app, a.weaving.app = a, a, a, a, a
 	return a
 }
 

@@ -57,9 +57,9 @@ type Runtime interface {
 	// Name returns the name of the program that a process executes, "" if it is unknown.
 	// Applications are named after it.
 	Name(pid int) string
-	// Weaving returns the id of the weaving of the sources that a program was built from, "" if they were
-	// not woven: of a file, or of what a process executes if pid is not 0.
-	Weaving(path string, pid int) string
+	// Weavings returns the ids of the weavings whose sources programs were built from: a file, or what a
+	// process executes, with its libraries, if pid is not 0.
+	Weavings(path string, pid int) []string
 	// Modules lists the modules of a live process with their structure, the main module
 	// first. With the name of a program it lists only modules with that name, and reads no
 	// others. It is called for each request that names a region, so it should cache the

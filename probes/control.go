@@ -42,7 +42,7 @@ func (a *App) control(ctx context.Context, r *mir.ControlRequest, o Options) (mi
 		return measurement(a.answerValue(ctx, r, found))
 	}
 	done, err := a.act(ctx, r, found)
-	if err := errors.Join(err, a.forks.watch(ctx), a.writeDown()); err != nil {
+	if err := errors.Join(err, a.forks.watch(ctx), a.loads.watch(ctx), a.writeDown()); err != nil {
 		return nil, err
 	}
 	return done, nil

@@ -3,8 +3,8 @@ package probes
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"mirador/omis"
@@ -15,17 +15,17 @@ const (
 	// has places of its own, which remain until the probe is removed.
 	mostForked = 1000
 
-	// forkPatience is how long a forked process waits for the probes before its first
-	// instruction, if the application is busy with another change.
-	forkPatience = 2 * time.Second
+	// suspendPatience is how long a process is suspended for the probes, if the application is busy with another
+	// change.
+	suspendPatience = 2 * time.Second
 )
 
 // forks is the state of following forks. The lock op of the application guards it.
 type forks struct {
 	app      *App
 	followed bool
-	taken    int                       // forked processes that joined
-	requests map[omis.Token]omis.Token // conditional requests for forks, by process
+	taken    int // forked processes that joined
+	watched  perProcess
 }
 
 // Follow adds processes that the application's processes fork, while it has probes that measure
@@ -52,44 +52,18 @@ func (f *forks) watch(ctx context.Context) error {
 		return nil
 	}
 	needed := f.taken < mostForked && slices.ContainsFunc(f.app.Probes(), (*Probe).measuresAll)
-	for _, p := range f.app.processes.list() {
-		request, watched := f.requests[p.Token]
-		switch {
-		case p.Gone:
-			delete(f.requests, p.Token) // the monitor deleted the request with the process
-		case needed && !watched:
-			if err := f.watchProcess(ctx, p.Token); err != nil {
-				return err
-			}
-		case !needed && watched:
-			delete(f.requests, p.Token)
-			if err := f.app.tool.do(ctx, fmt.Sprintf(": csr_delete([%s])", request)); err != nil {
-				return err
-			}
+	return f.watched.adjust(ctx, f.app, func(p *Process) (string, func(omis.Reply)) {
+		if !needed {
+			return "", nil
 		}
-	}
-	return nil
+		return fmt.Sprintf("thread_creates_proc([%s]) : proc_attach([$new_proc]) thread_suspend([$new_proc]) print([$new_proc])", p.Token), f.occurred
+	})
 }
 
 // measuresAll reports whether the probe measures its region in all processes of the application.
 func (p *Probe) measuresAll() bool {
 	state, w := p.now()
 	return state != Removed && w != nil && w.plan.Open() && w.plan.OnRegion()
-}
-
-// watchProcess watches the forks of a process. The new process is suspended before its first
-// instruction.
-func (f *forks) watchProcess(ctx context.Context, process omis.Token) error {
-	request := fmt.Sprintf("thread_creates_proc([%s]) : proc_attach([$new_proc]) thread_suspend([$new_proc]) print([$new_proc])", process)
-	csr, err := f.app.tool.define(ctx, request, f.occurred, 0)
-	if err != nil {
-		return err
-	}
-	if f.requests == nil {
-		f.requests = make(map[omis.Token]omis.Token)
-	}
-	f.requests[process] = csr
-	return f.app.tool.do(ctx, fmt.Sprintf(": csr_enable([%s])", csr))
 }
 
 // occurred receives the reply about a new process. It starts a goroutine, because the monitor
@@ -109,26 +83,13 @@ func (f *forks) occurred(r omis.Reply) {
 
 // takeIn adds a forked process, installs the probes in it and resumes it.
 func (f *forks) takeIn(process omis.Token) {
-	ctx, a := context.Background(), f.app
-	log := a.registry.config.Log.With("app", a.name, "process", process)
-	resume := sync.OnceFunc(func() {
-		if a.usable() != nil {
-			return // the release of the application has resumed it
-		}
-		if err := a.tool.do(ctx, fmt.Sprintf(": thread_resume([%s])", process)); err != nil {
-			log.Warn("cannot resume a forked process", "error", err)
-		}
-	})
-	defer resume()
-	defer time.AfterFunc(forkPatience, func() {
-		log.Warn("a forked process goes on before the probes are there, because the application is busy; its first calls are not measured")
-		resume()
-	}).Stop()
-	a.op.Lock()
-	defer a.op.Unlock()
-	if a.usable() != nil {
-		return
-	}
+	whileSuspended(f.app, process, "a forked process goes on before the probes are there, because the application is busy; its first calls are not measured",
+		func(ctx context.Context, log *slog.Logger) { f.add(ctx, process, log) })
+}
+
+// add adds a forked process. The caller holds op.
+func (f *forks) add(ctx context.Context, process omis.Token, log *slog.Logger) {
+	a := f.app
 	if err := a.admit(ctx, process, false); err != nil {
 		log.Warn("cannot add a forked process", "error", err)
 		return

@@ -147,7 +147,7 @@ func (p programs) Modules(context.Context, int, string) ([]translate.Module, err
 	return p.h.modules(), nil
 }
 
-func (p programs) Weaving(string, int) string { return p.h.weaving }
+func (p programs) Weavings(string, int) []string { return []string{p.h.weaving} }
 
 func (programs) Goroutines(context.Context, int, int) ([]node.GoroutineInfo, error) { return nil, nil }
 

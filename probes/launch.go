@@ -14,41 +14,42 @@ import (
 )
 
 // launch starts a program, and lets it run after the application's probes are installed, unless
-// it is to be paused. The caller holds op.
-func (a *App) launch(ctx context.Context, l node.Launch, pause *Pause) error {
+// it is to be paused, or held for the caller. The caller holds op.
+func (a *App) launch(ctx context.Context, l node.Launch, pause *Pause, held bool) (omis.Token, error) {
 	if l.Path == "" {
-		return failf(Invalid, "no program to run")
+		return "", failf(Invalid, "no program to run")
 	}
 	if l.Dir != "" && l.Env == nil {
-		return failf(Invalid, "a working directory is handed over in the environment: give that, too")
+		return "", failf(Invalid, "a working directory is handed over in the environment: give that, too")
 	}
 	node, err := a.attachNode(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
 	l = located(l)
 	token, err := a.tool.create(ctx, "proc_create", omis.Tokens(node), omis.String(l.Path),
 		stringList(l.Args), stringList(l.Env), stringList(l.IO))
 	if err != nil {
-		return err
+		return "", err
 	}
-	if err := a.begin(ctx, token, pause); err != nil {
+	if err := a.begin(ctx, token, pause, held); err != nil {
 		ctx = context.WithoutCancel(ctx)
 		if p, _ := a.processes.find(token); !p.Gone {
 			err = errors.Join(err, a.tool.do(ctx, fmt.Sprintf(": proc_send_signal([%s],9)", token)))
 		}
 		a.expel(ctx, token)
-		return err
+		return "", err
 	}
-	return nil
+	return token, nil
 }
 
-// begin adds a created process to the application and lets it run, or pauses it.
-func (a *App) begin(ctx context.Context, token omis.Token, pause *Pause) error {
+// begin adds a created process to the application and lets it run, or pauses it. A held one only stops where its
+// libraries are mapped.
+func (a *App) begin(ctx context.Context, token omis.Token, pause *Pause, held bool) error {
 	if err := a.admit(ctx, token, true); err != nil {
 		return err
 	}
-	if pause == nil {
+	if pause == nil && !held {
 		a.follow(ctx, token)
 		return a.tool.do(ctx, fmt.Sprintf(": thread_continue([%s])", token))
 	}
@@ -57,6 +58,9 @@ func (a *App) begin(ctx context.Context, token omis.Token, pause *Pause) error {
 		return err
 	}
 	a.follow(ctx, token)
+	if pause == nil {
+		return nil
+	}
 	return a.pauses.begin(ctx, token, where, *pause)
 }
 

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"mirador/omis"
 	"mirador/omis/node"
 	"mirador/probes/deliver"
 )
@@ -105,7 +106,21 @@ func (r *Registry) names() string {
 // it becomes an application that is named after the program. If pause is not nil, the program
 // waits for Continue before it runs anything of its own.
 func (r *Registry) Run(ctx context.Context, name string, l node.Launch, pause *Pause) (*App, error) {
-	return r.join(name, path.Base(l.Path), func(a *App) error { return a.launch(ctx, l, pause) })
+	weaves, token := r.weaves(), omis.Token("")
+	a, err := r.join(name, path.Base(l.Path), func(a *App) (err error) {
+		token, err = a.launch(ctx, l, pause, weaves)
+		return err
+	})
+	if err != nil || !weaves {
+		return a, err
+	}
+	if p, ok := a.processes.find(token); ok {
+		r.joinWoven(ctx, a, p)
+	}
+	if pause == nil {
+		err = a.tool.do(ctx, fmt.Sprintf(": thread_continue([%s])", token))
+	}
+	return a, err
 }
 
 // Attach adds running processes to the application of a name, which it creates if there is none.
@@ -118,7 +133,15 @@ func (r *Registry) Attach(ctx context.Context, name string, pids []int) (*App, e
 	if program == "" {
 		program = fmt.Sprintf("pid-%d", pids[0])
 	}
-	return r.join(name, program, func(a *App) error { return a.attach(ctx, pids) })
+	a, err := r.join(name, program, func(a *App) error { return a.attach(ctx, pids) })
+	if err == nil && r.weaves() {
+		for _, p := range a.processes.list() {
+			if slices.Contains(pids, p.PID) && !p.Gone {
+				r.joinWoven(ctx, a, p)
+			}
+		}
+	}
+	return a, err
 }
 
 // join adds processes to an application. It releases a new application if that fails.

@@ -116,6 +116,9 @@ func (r *Registry) restoreApp(ctx context.Context, name string, left []probeReco
 	if err := a.forks.watch(ctx); err != nil {
 		r.config.Log.Warn("cannot follow the forks of an application", "app", name, "error", err)
 	}
+	if err := a.loads.watch(ctx); err != nil {
+		r.config.Log.Warn("cannot watch for libraries with woven regions", "app", name, "error", err)
+	}
 	return a.writeDown()
 }
 

@@ -142,7 +142,7 @@ func (app *application) Resolver(_ context.Context, pid int) (func(uint64, bool)
 func (app *application) Start(int) (node.Start, error) { return node.Start{}, nil }
 
 // Goroutines returns the goroutines of a process, with at most depth frames.
-func (*application) Weaving(string, int) string { return "" }
+func (*application) Weavings(string, int) []string { return nil }
 
 func (app *application) Goroutines(_ context.Context, pid, depth int) (list []node.GoroutineInfo, _ error) {
 	for _, g := range app.byPID(pid).goroutines {

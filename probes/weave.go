@@ -1,7 +1,6 @@
 package probes
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -207,17 +206,37 @@ func (r *Registry) Create(name string, owner int) (*App, error) {
 	})
 }
 
-// WovenFor returns the application whose woven sources a program was built from, "" if there is none. The
-// program is a file, or what a process executes if pid is not 0.
-func (r *Registry) WovenFor(path string, pid int) string {
-	apps := slices.DeleteFunc(r.Apps(), func(a *App) bool { return a.weaving.known() == "" })
-	if len(apps) == 0 {
-		return ""
+// weaves reports whether an application has or had woven sources.
+func (r *Registry) weaves() bool {
+	return slices.ContainsFunc(r.Apps(), func(a *App) bool { return a.weaving.known() != "" })
+}
+
+// WovenFor returns the applications whose woven sources a program was built from. The program is a file, or what a
+// process executes, with its libraries, if pid is not 0.
+func (r *Registry) WovenFor(path string, pid int) (names []string) {
+	if !r.weaves() {
+		return nil
 	}
-	id := r.config.Runtime.Weaving(path, pid)
-	i := slices.IndexFunc(apps, func(a *App) bool { return a.weaving.known() == cmp.Or(id, "none") })
-	if i < 0 {
-		return ""
+	ids := r.config.Runtime.Weavings(path, pid)
+	for _, a := range r.Apps() {
+		if id := a.weaving.known(); id != "" && slices.Contains(ids, id) {
+			names = append(names, a.name)
+		}
 	}
-	return apps[i].name
+	return names
+}
+
+// joinWoven adds a process of an application to the others whose woven sources its program and libraries were built
+// from, if these belong to the user of the process: anybody can copy an id. It logs errors, because the process has
+// joined the application that was asked for.
+func (r *Registry) joinWoven(ctx context.Context, own *App, p Process) {
+	for _, name := range r.WovenFor("", p.PID) {
+		a, err := r.App(name)
+		if err != nil || a == own || a.Status().Owner != p.UID {
+			continue
+		}
+		if _, err := a.joined(false, func(a *App) error { return a.attach(ctx, []int{p.PID}) }); err != nil {
+			r.config.Log.Warn("cannot add a process to the application that its sources were woven for", "app", name, "process", p.PID, "error", err)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package probes_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -74,8 +75,8 @@ func TestWovenProbes(t *testing.T) {
 		t.Errorf("a program that is not woven: %s", got)
 	}
 	h.weaving = string(id[1])
-	if app := h.registry.WovenFor("", 812); app != "w" {
-		t.Errorf("the woven program belongs to application %q", app)
+	if apps := h.registry.WovenFor("", 812); len(apps) != 1 || apps[0] != "w" {
+		t.Errorf("the woven program belongs to the applications %q", apps)
 	}
 	q := h.node.Add(900, []string{"bin/mmul"}, 900)
 	h.attach("w", 900)
@@ -89,4 +90,33 @@ func TestWovenProbes(t *testing.T) {
 		t.Errorf("after another gateway was killed: %s", got)
 	}
 	h.want(a, removeIt, `<probe id="probe-1"/>`)
+}
+
+// TestWovenElsewhere checks that a process of another application joins that of its weaving, unless that belongs to
+// another user.
+func TestWovenElsewhere(t *testing.T) {
+	h := newHarness(t)
+	h.node.Add(812, []string{"bin/mmul"}, 812)
+	own := h.attach("own", 812).Status().Owner
+	for owner, processes := range map[int]int{own: 1, own + 1: 0} {
+		name := fmt.Sprint("weaving", owner)
+		a, err := h.registry.Create(name, owner)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := h.weaves(name)
+		h.post(a, `<instrreq activated="true" flush="true"><codeRegion from="p:f"/><metric name="COUNT"/></instrreq>`)
+		text, err := os.ReadFile(out)
+		id := regexp.MustCompile(`MIRADOR_WEAVING\("(\w+)"\)`).FindSubmatch(text)
+		if err != nil || id == nil {
+			t.Fatalf("%s, %v", text, err)
+		}
+		h.weaving = string(id[1])
+		pid := 900 + processes
+		h.node.Add(pid, []string{"bin/mmul"}, pid)
+		h.attach(fmt.Sprint("other", owner), pid)
+		if list := a.Processes(); len(list) != processes {
+			t.Errorf("the application of user %d has the processes %v of user %d", owner, list, own)
+		}
+	}
 }

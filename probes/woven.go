@@ -19,10 +19,7 @@ func (w *weaving) appear(ctx context.Context, joined []omis.Token) {
 			continue
 		}
 		plan, err := w.plan(ctx, &p.request, joined)
-		if missing := (translate.Errors)(nil); errors.As(err, &missing) && missing[0].Kind == NotFound {
-			continue
-		}
-		if one := (*Error)(nil); errors.As(err, &one) && (one.Kind == NotFound || one.Kind == Conflict) {
+		if isAbsent(err) {
 			continue
 		}
 		if err = a.settle(ctx, p, plan, err); err == nil {
@@ -34,6 +31,18 @@ func (w *weaving) appear(ctx context.Context, joined []omis.Token) {
 			a.registry.config.Log.Warn("cannot measure a woven region", "probe", p.id, "app", a.name, "error", err)
 		}
 	}
+	if err := a.loads.watch(ctx); err != nil {
+		a.registry.config.Log.Warn("cannot watch for libraries with woven regions", "app", a.name, "error", err)
+	}
+}
+
+// isAbsent reports whether an error says that a process has no code of a woven region.
+func isAbsent(err error) bool {
+	if missing := (translate.Errors)(nil); errors.As(err, &missing) {
+		return missing[0].Kind == NotFound
+	}
+	one := (*Error)(nil)
+	return errors.As(err, &one) && (one.Kind == NotFound || one.Kind == Conflict)
 }
 
 // plan translates a request for the modules of processes that are built from woven sources.

@@ -165,7 +165,7 @@ func (programs) Resolver(context.Context, int) (func(uint64, bool) string, error
 
 func (programs) Start(int) (node.Start, error) { return node.Start{}, nil }
 
-func (programs) Weaving(string, int) string { return "" }
+func (programs) Weavings(string, int) []string { return nil }
 
 func (programs) Goroutines(context.Context, int, int) ([]node.GoroutineInfo, error) { return nil, nil }
 
@@ -195,7 +195,7 @@ func (b backend) Attach(ctx context.Context, name string, pids []int) (gateway.A
 	return a.Status(), nil
 }
 
-func (backend) WovenFor(string, int) string { return "" }
+func (backend) WovenFor(string, int) []string { return nil }
 
 func (b backend) Launch(ctx context.Context, name string, l node.Launch, pause *probes.Pause) (gateway.App, error) {
 	a, err := b.registry.Run(ctx, name, l, pause)

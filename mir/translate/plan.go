@@ -258,7 +258,7 @@ func (p *Plan) TimesCPU() bool { return p.uses(fromCPUTimer) }
 // Outlived reports whether all measured processes have terminated.
 func (p *Plan) Outlived(gone []omis.Token) bool {
 	for _, s := range p.scopes {
-		if !slices.Contains(gone, s.process) && (!p.OnRegion() || p.placed(s.process)) {
+		if !slices.Contains(gone, s.process) && (!p.OnRegion() || p.Measures(s.process)) {
 			return false
 		}
 	}

@@ -86,7 +86,7 @@ func (p *Plan) processes(e *entity, rd *reading) []Instance {
 	switch e.process {
 	case every:
 		for _, s := range p.scopes {
-			if !p.OnRegion() || p.placed(s.process) {
+			if !p.OnRegion() || p.Measures(s.process) {
 				ids = append(ids, s.process)
 			}
 		}
@@ -117,8 +117,8 @@ func (rd *reading) ofRegion(v view) [][]row {
 	return all
 }
 
-// placed reports whether the region is measured in a process.
-func (p *Plan) placed(process omis.Token) bool {
+// Measures reports whether the region is measured in a process.
+func (p *Plan) Measures(process omis.Token) bool {
 	return slices.ContainsFunc(p.Places, func(pl Place) bool { return slices.Contains(pl.Processes, process) })
 }
 

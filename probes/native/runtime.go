@@ -296,22 +296,25 @@ func tag(s *sir.Structure) string {
 	return hex.EncodeToString(hash.Sum(nil)[:16])
 }
 
-// Weaving returns the id of the weaving of a program's sources: of a file, or of what a process executes if pid is
-// not 0.
-func (r *Runtime) Weaving(path string, pid int) string {
-	open := binary.Opener(binary.FromDisk)
-	if pid != 0 {
-		var err error
-		if path, err = os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe"); err != nil {
-			return ""
+// Weavings returns the ids of the weavings whose sources programs were built from: a file, or what a process executes,
+// with its libraries, if pid is not 0.
+func (r *Runtime) Weavings(path string, pid int) (ids []string) {
+	if pid == 0 {
+		if image, err := r.cache.Open(path, binary.FromDisk); err == nil && image.Functions().Weaving != "" {
+			return []string{image.Functions().Weaving}
 		}
-		open = mappedBy(pid)
+		return nil
 	}
-	image, err := r.cache.Open(path, open)
+	modules, err := r.Modules(context.Background(), pid, "")
 	if err != nil {
-		return ""
+		return nil
 	}
-	return image.Functions().Weaving
+	for _, m := range modules {
+		if m.Program != nil && m.Program.Weaving != "" {
+			ids = append(ids, m.Program.Weaving)
+		}
+	}
+	return ids
 }
 
 // Name returns the name of an application of this process, or "" if it is unknown.
