@@ -34,10 +34,18 @@ func TestResourcesFromServers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	server := httptest.NewServer(http.FileServer(http.Dir(web)))
+	bad := badServer{make(chan struct{}), make(chan struct{})}
+	mux := http.NewServeMux()
+	mux.Handle("/", http.FileServer(http.Dir(web)))
+	mux.Handle("/in/", bad)
+	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
+	folder, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	ftp := "ftp://" + ftpserver.Start(t, files) + "/"
-	s := startServe(t, os.Geteuid(), "--resources", server.URL+"/tally", "--resources", server.URL+"/mmul.c", "--resources", ftp)
+	s := startServe(t, os.Geteuid(), "--resources", server.URL+"/tally", "--resources", server.URL+"/mmul.c", "--resources", server.URL+"/in/", "--resources", ftp, "--resources", folder, "--resources", "http://127.0.0.1:1/")
 	c := startTally(t)
 	s.must(t, "", "attach", strconv.Itoa(c.PID))
 	reply := s.mir(t, "tally", `<sirreq><resource in="`+server.URL+`/tally"/><resource in="`+ftp+`other"/></sirreq>`)
@@ -59,6 +67,7 @@ func TestResourcesFromServers(t *testing.T) {
 			t.Errorf("%s is missing in %s, status %d", part, refused, status)
 		}
 	}
+	refusals(t, s, server.URL, ftp, bad, folder)
 	if left, err := os.ReadDir(filepath.Join(s.data(), "fetched")); err != nil || len(left) > 0 {
 		t.Errorf("%v are left, %v", left, err)
 	}

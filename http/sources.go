@@ -26,10 +26,7 @@ func (rs *resources) isSource(r mir.Resource) bool {
 
 // addSource reads a source file: one that the configuration names, or else one that the caller may read.
 func (rs *resources) addSource(ctx context.Context, r mir.Resource) error {
-	u, err := url.Parse(r.In)
-	if err != nil {
-		return err
-	}
+	u, _ := url.Parse(r.In) // isSource has parsed it
 	user, path := deliver.User{UID: os.Geteuid()}, u.Path
 	if u.Scheme == "file" && (u.Host == "" || u.Host == "localhost") {
 		if resolved, err := rs.h.resolveLinks(path); err == nil {
