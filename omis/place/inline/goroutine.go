@@ -341,12 +341,17 @@ func (s step) goroutineFirst() step {
 // bringGoroutine puts the address of the goroutine's descriptor into RDX, 0 if the thread runs none.
 func bringGoroutine(m *compiler) { m.c.Load(x86.RDX, x86.FS(m.code.G)) }
 
-// bringDistance puts the distance of the stack pointer from the upper end of the goroutine's stack into RDX.
+// bringDistance puts the distance of the stack pointer, or of a frame (node.GoCode.Marked), from the upper end of the
+// goroutine's stack into RDX.
 func bringDistance(m *compiler) {
 	c := m.c
 	done := c.NewLabel()
 	c.Load(x86.RAX, x86.FS(m.code.G))
-	c.Lea(x86.RDX, x86.At(x86.RSP, m.pushed))
+	if m.code.Marked {
+		c.Load(x86.RDX, x86.At(x86.RSP, m.pushed-m.kept[x86.RAX]))
+	} else {
+		c.Lea(x86.RDX, x86.At(x86.RSP, m.pushed))
+	}
 	c.Test(x86.RAX)
 	c.JumpIf(x86.IfEqual, done)
 	c.DoLoad(x86.Sub, x86.RDX, x86.At(x86.RAX, m.code.StackEnd))
