@@ -223,7 +223,7 @@ func TestTraceOfTarget(t *testing.T) {
 func traceOfGoroutines(t *testing.T, s *served) {
 	pid, tell, line := startGo(t, "../omis/place/testdata/goroutines")
 	s.must(t, "", "attach", "--app", "go", strconv.Itoa(pid))
-	s.mir(t, "go", `<instrreq activated="true" flush="true"><codeRegion from="main.sleeps"/><event/></instrreq>`)
+	s.mir(t, "go", `<instrreq activated="true" flush="true"><codeRegion from="main.sleeps"/><metric name="WC_TIME"/><event/></instrreq>`)
 	tell("sleep 200")
 	var calls, returns, inside, outside float64
 	if _, err := fmt.Sscan(line(), &calls, &returns, &inside, &outside); err != nil {
@@ -234,12 +234,15 @@ func traceOfGoroutines(t *testing.T, s *served) {
 		Ph   string
 		Ts   float64
 		TID  int
-		Args struct{ Thread int }
+		Args struct {
+			Thread int     `json:"thread"`
+			Time   float64 `json:"WC_TIME"`
+		}
 	}
 	if err := json.Unmarshal([]byte(text), &all); err != nil {
 		t.Fatal(err, text)
 	}
-	var begun, ended, sum float64
+	var begun, ended, sum, timed float64
 	threads := make(map[int]bool)
 	for _, e := range all {
 		switch e.Ph {
@@ -247,13 +250,13 @@ func traceOfGoroutines(t *testing.T, s *served) {
 			begun, sum = begun+1, sum-e.Ts*1e3
 			threads[e.Args.Thread] = true
 		case "E":
-			ended, sum = ended+1, sum+e.Ts*1e3
+			ended, sum, timed = ended+1, sum+e.Ts*1e3, timed+e.Args.Time*1e6
 		case "i":
 			t.Errorf("an instant: %+v", e)
 		}
 	}
-	if begun != calls || ended != returns || sum < 0.95*inside || sum > 1.05*outside || threads[0] {
-		t.Errorf("%v are entered, %v are left, %v ns in all, on %v; want %v, %v, and %v to %v ns", begun, ended, sum, threads, calls, returns, inside, outside)
+	if begun != calls || ended != returns || sum < 0.95*inside || sum > 1.05*outside || timed < 0.95*inside || timed > 1.05*outside || threads[0] {
+		t.Errorf("%v are entered, %v are left, %v ns in all, %v by the timer, on %v; want %v, %v, and %v to %v ns", begun, ended, sum, timed, threads, calls, returns, inside, outside)
 	}
 	s.must(t, "", "release", "go")
 }
