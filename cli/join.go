@@ -32,6 +32,8 @@ import (
 	"mirador/probes/native"
 	"mirador/schemas"
 	"mirador/sir"
+	"mirador/sir/source"
+	"mirador/sir/source/apart"
 )
 
 // backend contains everything below the gateway: the monitor, and the applications with their
@@ -79,9 +81,16 @@ func join(s settings, log *slog.Logger, j *journal.Journal) (*backend, error) {
 	recallEngine(j, m.Engine, log)
 	b.registry = probes.New(probes.Config{
 		Node: s.Node, Site: s.Site, Monitor: applications{b.tools, m}, Runtime: b.runtime, Lacks: b.lacks, Journal: j, Destinations: s.Deliver,
-		Epoch: epoch(m.Linux), Log: log,
+		Epoch: epoch(m.Linux), Log: log, Outline: outline(apart.NewReader(sourcesSelf())),
 	})
 	return b, nil
+}
+
+// outline returns a function that reads one source in a process of its own.
+func outline(r *apart.Reader) func(ctx context.Context, program, path string, text []byte) (sir.Program, error) {
+	return func(ctx context.Context, program, path string, text []byte) (sir.Program, error) {
+		return r.Read(ctx, program, []source.Resource{{In: path, Path: path, Text: text}})
+	}
 }
 
 // epoch returns what the kernel's monotonic clock showed when the node's clock showed 0. It takes

@@ -30,7 +30,7 @@ func TestRegionsInsideFunctions(t *testing.T) {
 	target := subject.Start(t, exec.Command(program))
 	target.Line()
 	s.must(t, "", "attach", strconv.Itoa(target.PID))
-	regions := []string{"rounds/loop1", "rounds/loop1/body", "rounds/loop1/loop1", "rounds/loop1/loop1/body", "rounds/loop1/loop1/call.step", "rounds.c:19", "finished", "kept/all", "halved/loop1"}
+	regions := []string{"rounds/loop1", "rounds/loop1/body", "rounds/loop1/loop1", "rounds/loop1/loop1/body", "rounds/loop1/loop1/call.step", "rounds.c:19", "finished", "kept/all", "halved/loop1", "halved/if1.then"}
 	for _, r := range regions {
 		s.mir(t, "rounds", `<instrreq activated="true" flush="true"><codeRegion from="rounds:`+r+`"/><metric name="COUNT"/><metric name="WC_TIME"/><process id="p_1"/></instrreq>`)
 	}
@@ -42,7 +42,7 @@ func TestRegionsInsideFunctions(t *testing.T) {
 			t.Errorf("the program printed %d, %v", found, err)
 		}
 		inner := n - n/3
-		for i, more := range []int{1, n, inner, inner * m, inner * m, inner * m, 1, 1, min(n/7, 1)} {
+		for i, more := range []int{1, n, inner, inner * m, inner * m, inner * m, 1, 1, min(n/7, 1), min(n/7, 1)} {
 			want[i] += more
 		}
 		for i, r := range regions {
@@ -68,6 +68,14 @@ func TestRegionsInsideFunctions(t *testing.T) {
 	}
 	if out, errs, status := s.mirador(t, "", "probe", "add", "--region", "rounds.c:1", "--metric", "COUNT"); status == 0 || !strings.Contains(errs, "the nearest lines where one begins: ") {
 		t.Errorf("a line without code: %d %s%s", status, out, errs)
+	}
+	for region, why := range map[string]string{
+		"rounds/loop1/if1.then": "the program has no code at its positions: the compiler removed the branch, or merged it with other code",
+		"halved/if1.else":       "with a branch if1.else",
+	} {
+		if out, errs, status := s.mirador(t, "", "probe", "add", "--region", "rounds:"+region, "--metric", "COUNT"); status == 0 || !strings.Contains(errs, why) {
+			t.Errorf("a branch that is not there: %d %s%s", status, out, errs)
+		}
 	}
 	const besides = "rounds:kept is also inlined into main, at 1 places: executions of that code are not measured; name rounds:kept/all to measure them too"
 	if explained := s.must(t, `<instrreq><codeRegion from="rounds:kept"/><metric name="COUNT"/></instrreq>`, "post", "--explain", "-"); !strings.Contains(explained, besides) {

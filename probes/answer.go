@@ -112,6 +112,7 @@ func (a *App) machine() translate.Node {
 func (a *App) targets(ctx context.Context, inCode bool, program string) (*translate.Targets, error) {
 	t := &translate.Targets{Node: a.machine(), Lacks: a.registry.config.Lacks}
 	lookUp(ctx, t)
+	t.Branch = a.branches.finder(ctx)
 	s := translate.NewSnapshot(&mir.SnapshotRequest{}, t.Node)
 	reply, err := a.tool.request(ctx, s.Request)
 	if err != nil {

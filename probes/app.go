@@ -33,6 +33,7 @@ type App struct {
 	loads    loads
 	pauses   pauses
 	weaving  weaving
+	branches branches
 
 	// mu guards what readers use. It is never held during a request to the monitor.
 	mu       sync.RWMutex
@@ -43,7 +44,7 @@ type App struct {
 
 func newApp(name string, r *Registry) *App {
 	a := &App{name: name, registry: r}
-	a.forks.app, a.loads.app, a.pauses.app, a.clock.app, a.weaving.app = a, a, a, a, a
+	a.forks.app, a.loads.app, a.pauses.app, a.clock.app, a.weaving.app, a.branches.app = a, a, a, a, a, a
 	return a
 }
 

@@ -10,6 +10,7 @@ import (
 	"mirador/omis/program"
 	"mirador/probes/deliver"
 	"mirador/probes/journal"
+	"mirador/sir"
 )
 
 // Config connects the registry to the monitor and to the runtime of programs.
@@ -27,6 +28,9 @@ type Config struct {
 	// Journal is where the registry writes what the next gateway on the same data
 	// directory must know if this one is killed; nil: nothing outlives the gateway.
 	Journal *journal.Journal
+	// Outline returns the structure of the program that a source file, by its path and text, is compiled to; nil: sources
+	// are not read.
+	Outline func(ctx context.Context, program, path string, text []byte) (sir.Program, error)
 	// Destinations are those that requests may name.
 	Destinations deliver.Rules
 	// Epoch is what the node's monotonic clock showed, in nanoseconds, when the clock of the

@@ -31,6 +31,13 @@ func callerOf(ctx context.Context) caller {
 	return caller{"gateway", deliver.User{UID: -1, Trusted: true}}
 }
 
+// asUser returns a context for what the gateway does again for the user of the probe.
+func asUser(ctx context.Context, p *Probe) context.Context {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return WithCaller(ctx, p.owner, p.user)
+}
+
 func userOf(ctx context.Context) deliver.User { return callerOf(ctx).user }
 
 // destination returns the destination of a request, "" for the gateway's stream alone.

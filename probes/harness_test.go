@@ -82,6 +82,7 @@ type harness struct {
 	data          string               // the directory of the journal; "": no journal
 	registry      *probes.Registry
 	talk          *conform.Conversation
+	source        string       // of the program, "" if it is not known
 	log           bytes.Buffer // the log of the registry
 }
 
@@ -104,7 +105,7 @@ func (h *harness) open(node program.Machine) {
 	h.registry = probes.New(probes.Config{
 		Node: "here", Monitor: monitor{h.node, e, h}, Runtime: programs{h}, Journal: h.openJournal(),
 		Destinations: append(deliver.Rules{deliver.AnyFile}, h.destinations...),
-		Log:          slog.New(slog.NewTextHandler(&h.log, nil)),
+		Log:          slog.New(slog.NewTextHandler(&h.log, nil)), Outline: outlineOf,
 	})
 	t.Cleanup(func() {
 		ctx := context.Background()
@@ -183,6 +184,9 @@ func (h *harness) modules() []translate.Module {
 	if m.Program.Weaving = h.weaving; h.weaving != "" {
 		m.Program.Markers = []sir.Region{{ID: wovenUnit, Name: wovenUnit, Form: sir.Woven, Entry: entry, Code: &sir.Code{}}}
 		m.Locator.(exits)[wovenUnit] = []uint64{leave}
+	}
+	if h.source != "" {
+		m.Program.Regions[0].Kind, m.Branch, m.Declared = sir.Function, h.branch, h.declared
 	}
 	return []translate.Module{m}
 }

@@ -188,6 +188,7 @@ func (a *App) replan(ctx context.Context, list []*Probe) (map[*Probe]*translate.
 	for _, p := range list {
 		if errs[p] = failed; failed == nil {
 			if errs[p] = checkBudget(&p.request); errs[p] == nil {
+				t.Branch = a.branches.finder(asUser(ctx, p))
 				plans[p], errs[p] = translate.Instrument(&p.request, t)
 			}
 		}

@@ -101,7 +101,7 @@ func (w *weaving) planRestored(ctx context.Context, p *Probe) (*translate.Plan, 
 	if p.woven {
 		return w.plan(ctx, &p.request, w.app.processes.living())
 	}
-	return w.app.plan(ctx, &p.request)
+	return w.app.plan(asUser(ctx, p), &p.request)
 }
 
 // targetsFor returns processes that joined the application, as a probe measures them.
@@ -109,7 +109,7 @@ func (w *weaving) targetsFor(ctx context.Context, p *Probe, joined []omis.Token)
 	if p.woven {
 		return w.targets(ctx, joined)
 	}
-	t, err := w.app.targets(ctx, translate.InCode(&p.request), "")
+	t, err := w.app.targets(asUser(ctx, p), translate.InCode(&p.request), "")
 	if err == nil {
 		t.Processes = slices.DeleteFunc(t.Processes, func(q translate.Process) bool { return !slices.Contains(joined, q.Token) })
 	}

@@ -63,6 +63,8 @@ type (
 		Form        string      `xml:"form,attr"`
 		Callee      string      `xml:"callee,attr"`
 		Irreducible bool        `xml:"irreducible,attr"`
+		Falls       bool        `xml:"falls,attr"`
+		Empty       bool        `xml:"empty,attr"`
 		SharedExits bool        `xml:"sharedExits,attr"`
 		Uncounted   string      `xml:"uncounted,attr"`
 		Untimed     string      `xml:"untimed,attr"`
@@ -140,7 +142,7 @@ func decodeCode(list []xmlCode) (regions []Region) {
 	for _, x := range list {
 		p := &x.Position
 		c := &Code{
-			Column: p.Column, EndLine: p.EndLine, EndColumn: p.EndColumn, Callee: x.Callee, Irreducible: x.Irreducible, Enter: decodeEdges(x.Enter), Leave: decodeEdges(x.Leave),
+			Column: p.Column, EndLine: p.EndLine, EndColumn: p.EndColumn, Callee: x.Callee, Irreducible: x.Irreducible, Falls: x.Falls, Empty: x.Empty, Enter: decodeEdges(x.Enter), Leave: decodeEdges(x.Leave),
 			Uncounted: x.Uncounted, Untimed: x.Untimed, SharedExits: x.SharedExits,
 		}
 		r := Region{ID: x.ID, Name: x.ID[strings.LastIndexByte(x.ID, '/')+1:], Kind: x.Kind, Form: x.Form, File: p.File, Line: p.Line, Code: c,

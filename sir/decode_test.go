@@ -13,7 +13,7 @@ func TestDecode(t *testing.T) {
 		{ID: "mmul:dot", Name: "dot", Symbol: "dot", Kind: Function, File: "work.c", Line: 7, Entry: 0x1136, Size: 96, Regions: []Region{
 			{ID: "mmul:dot.1", Name: "tab\tand\nline", Kind: Function, Entry: 0x1140, Size: 16, Unknown: "a table"},
 			{ID: "mmul:dot/loop1", Name: "loop1", Kind: Loop, File: "work.c", Line: 9, Entry: 0x1140, Size: 24, Code: &Code{
-				Column: 3, EndLine: 12, Irreducible: true, Ranges: []Range{{0x1140, 0x1150}, {0x1160, 0x1168}}, Enter: []Edge{{0, 0x1140}, {0x1136, 0x1140}},
+				Column: 3, EndLine: 12, Irreducible: true, Falls: true, Empty: true, Ranges: []Range{{0x1140, 0x1150}, {0x1160, 0x1168}}, Enter: []Edge{{0, 0x1140}, {0x1136, 0x1140}},
 				Leave: []Edge{{0x1160, 0x1168}}, Entries: []uint64{0x1140}, Exits: []uint64{0x1168, 0x1170}, Untimed: "why", SharedExits: true,
 			}, Regions: []Region{{ID: "mmul:dot/loop1/call.f", Name: "call.f", Kind: Call, Entry: 1, Size: 5, Code: &Code{Callee: "f()", Ranges: []Range{{1, 6}}, Uncounted: "no"}}}},
 		}},

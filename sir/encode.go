@@ -270,6 +270,8 @@ func (e *encoder) code(r *Region) {
 	e.optional("form", r.Form)
 	e.optional("callee", c.Callee)
 	e.flag("irreducible", c.Irreducible)
+	e.flag("falls", c.Falls)
+	e.flag("empty", c.Empty)
 	e.flag("sharedExits", c.SharedExits)
 	e.optional("uncounted", c.Uncounted)
 	e.optional("untimed", c.Untimed)

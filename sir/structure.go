@@ -137,9 +137,12 @@ type Code struct {
 	Callee    string // of a call: the name in the source, "" if it is not known
 	// Irreducible: control enters the loop at several places. It has no body then.
 	Irreducible bool
-	Ranges      []Range
-	Enter       []Edge // all ways into the region
-	Leave       []Edge // all ways out of it
+	// Falls: control may go on from the end of this branch of a switch to the next one. Empty: this branch has no
+	// statement, or only one that leaves it.
+	Falls, Empty bool
+	Ranges       []Range
+	Enter        []Edge // all ways into the region
+	Leave        []Edge // all ways out of it
 	// Entries and Exits are the addresses that a Locator returns. Uncounted and Untimed say why
 	// there are none, "" if there are.
 	Entries, Exits     []uint64

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"time"
 
 	"mirador/mir"
 	"mirador/omis"
@@ -21,6 +22,9 @@ type Targets struct {
 	Inside func(*Module, *sir.Region) ([]sir.Region, error)
 	// Line returns a line of a file of the source of a module; nil: none can be found.
 	Line func(m *Module, file string, line int) (*sir.Region, error)
+	// Branch returns a branch of an if or a switch, by the id of its function and what follows this in the branch's id;
+	// nil: none can be found.
+	Branch func(m *Module, of *sir.Region, inside string) (*sir.Region, error)
 	// Inlined returns all places where a function is inlined, nil if there are none; nil: none can be found.
 	Inlined func(m *Module, name string) (*sir.Region, error)
 	// Whole returns all code of a function, with all places where it is inlined; nil: only its own can be found.
@@ -66,6 +70,10 @@ type Module struct {
 	Inside func(context.Context, *sir.Region) ([]sir.Region, error)
 	// Line finds a line of the source; nil: none is known.
 	Line func(ctx context.Context, file string, line int) (*sir.Region, error)
+	// Branch finds the code of a branch, which a region of a source contains; nil: it cannot be found. Declared returns
+	// where in the source a function is declared, and when the file of the module was written.
+	Branch   func(ctx context.Context, choice, branch *sir.Region) (*sir.Region, error)
+	Declared func(ctx context.Context, unit *sir.Region) (file string, line int, built time.Time, err error)
 	// Inlined finds all places where a function is inlined; nil: none is known.
 	Inlined func(ctx context.Context, name string) (*sir.Region, error)
 	// Whole and Copies find what else the compiler made of a function; nil: nothing is known.

@@ -110,6 +110,7 @@ func (r *Runtime) open(m node.Module, name string, open binary.Opener) (translat
 	program := image.Functions()
 	module.Program, module.Index, module.Locator, module.Inside = &program, image.Index, image, image.Inside
 	module.Line, module.Inlined, module.Whole, module.Copies = image.Line, image.Inlined, image.Whole, image.Copies
+	module.Branch, module.Declared = image.Branch, image.Declared
 	return module, image
 }
 

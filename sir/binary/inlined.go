@@ -6,6 +6,7 @@ import (
 	"debug/dwarf"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -36,6 +37,8 @@ type sourceFunction struct {
 type definition struct {
 	*sourceFunction
 	entry uint64
+	// variables counts those in it, and moved those that are not always at one place of its stack.
+	variables, moved int
 }
 
 // unitCode has the code of the functions of a compile unit.
@@ -97,7 +100,8 @@ func (w *inlinedWalk) read() (err error) {
 	}
 	r := w.d.dwarf.Reader(w.ctx)
 	r.Seek(w.unit.First)
-	for depth := 0; w.count.Load() <= mostInstances; {
+	depth, inside := 0, 0 // inside is the depth of the current definition, and 1
+	for w.count.Load() <= mostInstances {
 		e, err := r.Next()
 		if err != nil || e == nil {
 			return err
@@ -108,7 +112,14 @@ func (w *inlinedWalk) read() (err error) {
 		case e.Tag == dwarf.TagInlinedSubroutine:
 			w.add(e)
 		case e.Tag == dwarf.TagSubprogram:
-			w.define(e)
+			inside = 0
+			if w.define(e) {
+				inside = depth + 1
+			}
+		case e.Tag == dwarf.TagVariable || e.Tag == dwarf.TagFormalParameter:
+			if inside > 0 && depth >= inside {
+				w.found.definitions[len(w.found.definitions)-1].add(e)
+			}
 		}
 		if e.Children {
 			depth++
@@ -149,20 +160,49 @@ func (w *inlinedWalk) add(e *dwarf.Entry) {
 
 // define adds the code of a function that is not inlined. What was inlined or cloned elsewhere too has another
 // entry, to which this one refers.
-func (w *inlinedWalk) define(e *dwarf.Entry) {
+func (w *inlinedWalk) define(e *dwarf.Entry) bool {
 	entry, ok := entryOf(w.d, e)
 	if !ok {
-		return
+		return false
 	}
 	w.count.Add(1)
 	at, refers := e.Val(dwarf.AttrAbstractOrigin).(dwarf.Offset)
 	if !refers {
 		at = e.Offset
 	}
-	if o := w.origin(at, 0); o != nil && o.called() != "" {
-		w.found.definitions = append(w.found.definitions, definition{o, entry})
+	o := w.origin(at, 0)
+	if o == nil || o.called() == "" {
+		return false
+	}
+	w.found.definitions = append(w.found.definitions, definition{sourceFunction: o, entry: entry})
+	return true
+}
+
+// add counts a variable of the function.
+func (d *definition) add(e *dwarf.Entry) {
+	const fbreg, addr = 0x91, 0x03
+	at, ok := e.Val(dwarf.AttrLocation).([]byte)
+	switch {
+	case ok && len(at) > 0 && at[0] == addr: // it is static
+	case ok && len(at) > 0 && at[0] == fbreg:
+		d.variables++
+	default:
+		d.variables++
+		d.moved++
 	}
 }
+
+// unoptimised reports whether the compiler certainly did not optimise a function: it keeps variables at one place of the
+// stack only then. gcc says it for a whole unit.
+func (o *owner) unoptimised(of *definition) bool {
+	if strings.HasPrefix(o.producer, "GNU ") {
+		return strings.Contains(o.producer, " -m") && !optimising.MatchString(o.producer) && (of == nil || of.moved == 0)
+	}
+	return of != nil && of.variables > 0 && of.moved == 0
+}
+
+// optimising matches the options of gcc that optimise.
+var optimising = regexp.MustCompile(` -O([^0 ]|\b *$| )`)
 
 // entryOf returns the address at which the function of an entry begins. A function in several parts has ranges;
 // the first one contains the beginning.

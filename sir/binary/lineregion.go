@@ -64,6 +64,7 @@ type lineMaker struct {
 	im     *Image
 	file   string // as the user named it
 	owners map[uint64]*owner
+	every  bool // statements begin at each row of the table of LLVM, which marks only the first of a line
 }
 
 func newLineMaker(ctx context.Context, im *Image, file string) *lineMaker {
@@ -162,11 +163,11 @@ func (m *lineMaker) enter(f symbol, t *tree) (o *owner, err error) {
 	if o.behind, err = m.im.entered(&sir.Region{Name: f.name, Entry: f.addr}); err != nil {
 		return nil, err
 	}
-	if o.statements, err = m.statements(t); err != nil {
+	o.producer = m.im.lines.producer(m.ctx, f.addr)
+	if o.statements, err = m.statements(t, m.every && isLLVM(o.producer)); err != nil {
 		return nil, err
 	}
 	o.fit()
-	o.producer = m.im.lines.producer(m.ctx, f.addr)
 	m.owners[f.addr] = o
 	return o, nil
 }

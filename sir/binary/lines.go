@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -447,4 +448,9 @@ func (u *unitLines) name(file int) {
 		u.paths[file] = printable(u.lines.File(file))
 		u.long += len(u.paths[file])
 	}
+}
+
+// isLLVM reports whether a compiler uses LLVM.
+func isLLVM(producer string) bool {
+	return strings.Contains(producer, "LLVM") || strings.Contains(producer, "clang")
 }

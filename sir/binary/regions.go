@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -49,7 +48,7 @@ func (im *Image) inside(ctx context.Context, f symbol, unit *sir.Region) ([]sir.
 	if t.places, err = im.lines.positions(ctx, t.insts); err != nil {
 		return nil, err
 	}
-	t.llvm = strings.Contains(im.lines.producer(ctx, f.addr), "LLVM")
+	t.llvm = isLLVM(im.lines.producer(ctx, f.addr))
 	inlined, err := im.instancesIn(ctx, f, t)
 	if err != nil {
 		return nil, err

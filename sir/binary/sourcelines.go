@@ -23,6 +23,7 @@ type sourceFile struct {
 // which line the code is of. It is empty if the compiler left no code of a statement that begins there.
 type lineRow struct {
 	low, high uint64
+	column    int // 0 if it is not known
 	statement bool
 }
 
@@ -105,7 +106,7 @@ func (d *lineData) tableOf(ctx context.Context, u compileUnit, name string, foun
 	}
 	return lines.EachPair(ctx, func(from, to safedwarf.Row) bool {
 		if f := wanted[from.File]; f != nil && from.Line > 0 && from.Address <= to.Address && (from.Statement || from.Address < to.Address) {
-			f.lines[from.Line] = append(f.lines[from.Line], lineRow{from.Address, to.Address, from.Statement})
+			f.lines[from.Line] = append(f.lines[from.Line], lineRow{from.Address, to.Address, int(from.Column), from.Statement})
 			if *rows++; found[f.path] == nil {
 				for n, other := range wanted { // a file may have several numbers
 					if other.path == f.path {
@@ -153,11 +154,12 @@ type sourceLine struct {
 type statement struct {
 	addr uint64
 	sourceLine
+	column int // 0 if it is not known
 }
 
 // statements returns where statements begin in a function, in the order of their addresses. Several may begin
-// at one instruction.
-func (m *lineMaker) statements(t *tree) (all []statement, err error) {
+// at one instruction. With every, one begins at each row.
+func (m *lineMaker) statements(t *tree, every bool) (all []statement, err error) {
 	d, err := m.im.lines.data.get(m.ctx)
 	if d == nil {
 		return nil, err
@@ -179,10 +181,17 @@ func (m *lineMaker) statements(t *tree) (all []statement, err error) {
 			case len(table.begins) >= maxUnitRows || len(table.rows) >= maxUnitRows:
 				return nil, errManyRows
 			}
-			from, _ := slices.BinarySearchFunc(table.begins, low, lineEntry.compare)
-			to, _ := slices.BinarySearchFunc(table.begins, t.insts[end].end(), lineEntry.compare)
-			for _, b := range table.begins[from:to] {
-				all = append(all, statement{b.addr, sourceLine{table.path(b.file), int(b.line)}})
+			rows := table.begins
+			if every {
+				rows = table.rows
+			}
+			from, _ := slices.BinarySearchFunc(rows, low, lineEntry.compare)
+			to, _ := slices.BinarySearchFunc(rows, t.insts[end].end(), lineEntry.compare)
+			for _, b := range rows[from:to] {
+				if b.line <= 0 {
+					continue
+				}
+				all = append(all, statement{b.addr, sourceLine{table.path(b.file), int(b.line)}, int(b.column)})
 			}
 		}
 	}

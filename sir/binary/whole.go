@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"mirador/sir"
 )
@@ -109,7 +110,11 @@ func (im *Image) copiesOf(ctx context.Context, unit *sir.Region, all bool) (*cop
 	if d == nil {
 		return nil, err
 	}
-	of, err := im.described(ctx, d, unit.Entry)
+	at, err := im.described(ctx, d, unit.Entry)
+	var of *sourceFunction
+	if at != nil {
+		of = at.sourceFunction
+	}
 	small := im.lines.memory <= mostForProgram
 	if err != nil || of == nil || !all && !of.inlined && !(small && of.symbol != "") {
 		return nil, err
@@ -129,8 +134,26 @@ func (im *Image) copiesOf(ctx context.Context, unit *sir.Region, all bool) (*cop
 	return found, nil
 }
 
+// Declared returns the file and the line where a function is declared, "" if the debug information does not say it,
+// and when the file of the image was written.
+func (im *Image) Declared(ctx context.Context, unit *sir.Region) (file string, line int, built time.Time, err error) {
+	built = time.Unix(im.stamp.mtim.Unix())
+	if im.lines.data == nil {
+		return "", 0, built, nil
+	}
+	d, err := im.lines.data.get(ctx)
+	if d == nil {
+		return "", 0, built, err
+	}
+	at, err := im.described(ctx, d, unit.Entry)
+	if at == nil {
+		return "", 0, built, err
+	}
+	return at.declared.file, at.declared.line, built, nil
+}
+
 // described returns what the debug information says of the function that begins at an address, nil for nothing.
-func (im *Image) described(ctx context.Context, d *lineData, entry uint64) (*sourceFunction, error) {
+func (im *Image) described(ctx context.Context, d *lineData, entry uint64) (*definition, error) {
 	for _, u := range d.unitsAt(entry) {
 		code, err := im.lines.codeOf(ctx, d, u)
 		if err != nil {
@@ -138,7 +161,7 @@ func (im *Image) described(ctx context.Context, d *lineData, entry uint64) (*sou
 		}
 		i, ok := slices.BinarySearchFunc(code.definitions, entry, func(d definition, a uint64) int { return cmp.Compare(d.entry, a) })
 		if ok {
-			return code.definitions[i].sourceFunction, nil
+			return &code.definitions[i], nil
 		}
 	}
 	return nil, nil

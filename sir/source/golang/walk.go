@@ -231,6 +231,7 @@ func (p place) clauses(b *ast.BlockStmt) {
 			if c.List == nil {
 				n.Form = "default"
 			}
+			n.Falls = fallsThrough(c)
 		case *ast.CommClause:
 			if c.Comm == nil {
 				n.Form = "default"
@@ -241,6 +242,15 @@ func (p place) clauses(b *ast.BlockStmt) {
 			in.all(child)
 		}
 	}
+}
+
+// fallsThrough reports whether a clause goes on to the next one.
+func fallsThrough(c *ast.CaseClause) bool {
+	if len(c.Body) == 0 {
+		return false
+	}
+	last, ok := c.Body[len(c.Body)-1].(*ast.BranchStmt)
+	return ok && last.Tok == token.FALLTHROUGH
 }
 
 // children returns the pieces of a clause.

@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"regexp"
 	"strings"
 
 	"mirador/sir"
@@ -121,6 +122,7 @@ func (w *walker) elseIf(i int) int {
 
 func (w *walker) branch(i int, form string, s *scope, into *[]*outline.Node) {
 	b := w.add(w.node(i, sir.Branch, form), into)
+	b.Empty = nothing.MatchString(w.source(i))
 	if w.role(i) == elseClause {
 		w.inside(i, s, &b.Nodes)
 	} else {
@@ -147,10 +149,43 @@ func (w *walker) choice(i int, s *scope, into *[]*outline.Node) {
 				form = "default"
 			}
 			b := w.add(w.node(c, sir.Branch, form), &n.Nodes)
+			b.Falls = w.falls(c)
+			b.Empty = nothing.MatchString(w.source(c)[w.label(c):])
 			w.inside(c, s, &b.Nodes)
 			c += int(w.list[c].size)
 		}
 	}
+}
+
+// nothing matches the text of branches that only end.
+var nothing = regexp.MustCompile(`^(\s|[{};]|break\b|continue\b|/\*([^*]|\*+[^*/])*\*+/|//.*)*$`)
+
+// label returns the length of the label that begins a branch of a switch.
+func (w *walker) label(i int) int {
+	start, _ := w.at(i)
+	end := start
+	if value := w.field(i, "value"); value >= 0 {
+		_, end = w.at(value)
+	}
+	return end - start + strings.IndexByte(string(w.text[end:start+len(w.source(i))]), ':') + 1
+}
+
+// falls reports whether control may go on behind the last statement of a branch or block.
+func (w *walker) falls(i int) bool {
+	last := -1
+	for c := range w.children(i) {
+		last = c
+	}
+	if last < 0 {
+		return true
+	}
+	switch w.role(last) {
+	case leave, returns, throws, repeat, jump:
+		return false
+	case statement, label:
+		return w.falls(last)
+	}
+	return true
 }
 
 // try makes a region of a try statement, and of its parts.

@@ -20,7 +20,11 @@ type Node struct {
 	// value decides which function is called.
 	Callee, CalleeSymbol string
 	// Before is set if the loop around the node executes it once, before its first test.
-	Before  bool
+	Before bool
+	// Falls is set if control may go on from the end of this branch of a switch to the next one.
+	Falls bool
+	// Empty is set if this branch has no statement, or only one that leaves it.
+	Empty   bool
 	Unknown string // why the regions inside are not known
 	Nodes   []*Node
 }

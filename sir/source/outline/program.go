@@ -112,7 +112,7 @@ func (b *builder) region(n *Node, a around) sir.Region {
 		r.Extent = &sir.Extent{Column: first.column, EndLine: last.line, EndColumn: last.column}
 	} else {
 		r.ID = a.code(n, inside.scope)
-		r.Code = &sir.Code{Column: first.column, EndLine: last.line, EndColumn: last.column, Callee: n.Callee}
+		r.Code = &sir.Code{Column: first.column, EndLine: last.line, EndColumn: last.column, Callee: n.Callee, Falls: n.Falls, Empty: n.Empty}
 		switch n.Kind {
 		case sir.Loop:
 			inside.scope = &scope{id: r.ID, outer: inside.scope}

@@ -1,0 +1,76 @@
+package probes_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mirador/mir"
+	"mirador/probes"
+	"mirador/probes/deliver"
+	"mirador/sir"
+)
+
+// built is when the program of the harness was built.
+var built = time.Now().Add(-time.Hour)
+
+func (h *harness) declared(context.Context, *sir.Region) (string, int, time.Time, error) {
+	return h.source, 2, built, nil
+}
+
+// branch finds a branch of the program of the harness.
+func (h *harness) branch(_ context.Context, choice, branch *sir.Region) (*sir.Region, error) {
+	if choice.Kind != sir.If || branch.Form != "then" {
+		h.Errorf("the branch %+v of %+v", branch, choice)
+	}
+	return &sir.Region{ID: branch.ID, Kind: sir.Branch, Code: &sir.Code{Entries: []uint64{entry}, Exits: []uint64{leave}}}, nil
+}
+
+// outlineOf returns the structure of the source of the program: the text is not read.
+func outlineOf(_ context.Context, program, path string, _ []byte) (sir.Program, error) {
+	then := sir.Region{ID: "p:multiply/if1.then", Kind: sir.Branch, Form: "then", Line: 4, Code: &sir.Code{EndLine: 5}}
+	choice := sir.Region{ID: "p:multiply/if1", Kind: sir.If, Line: 3, Code: &sir.Code{EndLine: 5}, Regions: []sir.Region{then}}
+	unit := sir.Region{ID: "p:multiply", Name: "multiply", Symbol: "multiply", Kind: sir.Function, Line: 2, Extent: &sir.Extent{EndLine: 9}, Regions: []sir.Region{choice}}
+	return sir.Program{Path: program, Regions: []sir.Region{unit}}, nil
+}
+
+// TestBranches measures a branch, which the source that the program names describes. The source is read with the rights
+// of the caller, and must be older than the program.
+func TestBranches(t *testing.T) {
+	h := newHarness(t)
+	h.source = filepath.Join(t.TempDir(), "multiply.c")
+	h.node.Add(1, []string{"mmul"}, 1)
+	a := h.attach("mmul", 1)
+	ask := func(who deliver.User, branch string) string {
+		doc, err := mir.Decoder{Limits: mir.RequestLimits()}.DecodeRequest([]byte(`<instrreq activated="true" flush="true"><codeRegion from="f.1a2b/` + branch + `"/><metric name="COUNT"/></instrreq>`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = a.Answer(probes.WithCaller(t.Context(), "me", who), doc, probes.Options{}); err != nil {
+			return err.Error()
+		}
+		return "measured"
+	}
+	me := deliver.User{UID: os.Geteuid()}
+	expect := func(who deliver.User, branch, want string) {
+		t.Helper()
+		if got := ask(who, branch); !strings.Contains(got, want) {
+			t.Errorf("%s is refused: %s, want %s", branch, got, want)
+		}
+	}
+	expect(me, "if1.then", "no such file")
+	if err := os.WriteFile(h.source, []byte("int multiply;"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(me, "if1.then", "was changed after the program was built")
+	if err := os.Chtimes(h.source, built, built); err != nil {
+		t.Fatal(err)
+	}
+	expect(me, "if1.then", "measured")
+	expect(me, "if2.then", "no function multiply at line 2 with a branch if2.then")
+	expect(me, "if1", "name a branch, such as if1.then")
+	expect(deliver.User{UID: -1}, "if1.then", "does not tell which user's rights are to be used")
+}

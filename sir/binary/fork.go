@@ -1,0 +1,88 @@
+package binary
+
+import (
+	"cmp"
+	"sort"
+
+	"mirador/sir"
+)
+
+// area is a part of a source file: from a position to that of its last byte.
+type area struct{ line, column, endLine, endColumn int }
+
+func areaOf(r *sir.Region) area { return area{r.Line, r.Code.Column, r.Code.EndLine, r.Code.EndColumn} }
+
+// holds reports whether a position is in the area. A position without a column is, if its line has no other text.
+func (a area) holds(p position) bool {
+	if p.column == 0 {
+		return a.line < p.line && p.line < a.endLine
+	}
+	return a.begins(p) && cmp.Or(cmp.Compare(p.line, a.endLine), cmp.Compare(p.column, a.endColumn)) <= 0
+}
+
+// begins reports whether the area begins at a position or before it.
+func (a area) begins(p position) bool {
+	return cmp.Or(cmp.Compare(p.line, a.line), cmp.Compare(p.column, a.column)) >= 0
+}
+
+// hold reports whether a position is in one of some areas, which are in the order of the source and do not overlap.
+func hold(areas []area, p position) bool {
+	after := sort.Search(len(areas), func(i int) bool { return !areas[i].begins(p) })
+	return after > 0 && areas[after-1].holds(p)
+}
+
+// fork is an if or a switch of a source file, one branch of which is measured.
+type fork struct {
+	file     string // in line tables
+	whole    area
+	branch   area
+	branches []area // all of them
+	above    []area // the branches from whose ends control goes on to this one
+	others   []area // the other branches with code of their own that the same tests decide about
+	nested   []area // the branches inside the branch
+}
+
+// newFork describes a region of a source that has branches, and one of them.
+func newFork(choice, branch *sir.Region) *fork {
+	f := &fork{whole: areaOf(choice), branch: areaOf(branch)}
+	for i := range choice.Regions {
+		r := &choice.Regions[i]
+		switch {
+		case r.Kind != sir.Branch:
+			continue
+		case r.Line == branch.Line && r.Code.Column == branch.Code.Column:
+			f.add(r.Regions)
+			f.branches = append(f.branches, areaOf(r))
+			continue
+		case !areaOf(r).begins(position{line: branch.Line, column: branch.Code.Column}):
+		case r.Code.Falls:
+			f.above = append(f.above, areaOf(r))
+		default:
+			f.above = nil
+		}
+		f.branches = append(f.branches, areaOf(r))
+		if !r.Code.Empty && (choice.Kind == sir.Switch || !f.branch.begins(position{line: r.Line, column: r.Code.Column})) {
+			f.others = append(f.others, areaOf(r))
+		}
+	}
+	return f
+}
+
+// add notes the regions inside the branch.
+func (f *fork) add(inside []sir.Region) {
+	for i := range inside {
+		r := &inside[i]
+		switch {
+		case r.Code == nil: // a unit
+		case r.Kind == sir.Branch:
+			f.nested = append(f.nested, areaOf(r))
+		default:
+			f.add(r.Regions)
+		}
+	}
+}
+
+// tests reports whether a position is in a condition that decides whether the branch is executed.
+func (f *fork) tests(p position) bool {
+	return f.whole.holds(p) && !f.branch.begins(p) && !hold(f.branches, p)
+}

@@ -1,0 +1,401 @@
+package source
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mirador/sir"
+	"mirador/sir/binary"
+)
+
+// compared is a program of others, some files of which are compared with gcov.
+type compared struct {
+	name   string
+	files  []string // that are compared
+	others []string
+	flags  []string
+	args   []string // with which it runs
+}
+
+// counts has what gcov counts of regions, by their ids.
+type counts map[string]int
+
+// mark is a statement that is written into a source, so that gcov counts its line.
+const mark = "\nmirador_mark++;\n"
+
+// edit is a text that is inserted into a source before a byte.
+type edit struct {
+	at   int
+	id   string // of the region that is marked there
+	text string
+}
+
+// marks returns the statements that mark loops, their bodies, and branches.
+func marks(p *sir.Program, text string) (list []edit) {
+	starts := []int{0}
+	for i := range len(text) {
+		if text[i] == '\n' {
+			starts = append(starts, i+1)
+		}
+	}
+	var add func(regions []sir.Region)
+	add = func(regions []sir.Region) {
+		for _, r := range regions {
+			isCase := r.Kind == sir.Branch && (r.Form == "case" || r.Form == "default")
+			switch {
+			case r.Code == nil || r.Form == "macro":
+			case isCase:
+				start := starts[r.Line-1] + r.Code.Column - 1
+				list = append(list, edit{start + labelEnd(text[start:]), r.ID, mark})
+			case r.Kind == sir.Loop, r.Kind == sir.Body, r.Kind == sir.Branch:
+				list = append(list, edit{starts[r.Line-1] + r.Code.Column - 1, r.ID, "{" + mark})
+			}
+			add(r.Regions)
+			if r.Code != nil && r.Form != "macro" && !isCase && (r.Kind == sir.Loop || r.Kind == sir.Body || r.Kind == sir.Branch) {
+				list = append(list, edit{starts[r.Code.EndLine-1] + r.Code.EndColumn, "", "\n}"})
+			}
+		}
+	}
+	add(p.Regions)
+	slices.SortStableFunc(list, func(a, b edit) int { return cmp.Compare(a.at, b.at) })
+	return list
+}
+
+// labelEnd returns the length of the label that begins a branch of a switch.
+func labelEnd(text string) int {
+	quoted := false
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '\'':
+			quoted = !quoted
+		case '\\':
+			i++
+		case ':':
+			if !quoted {
+				return i + 1
+			}
+		}
+	}
+	return len(text)
+}
+
+// marked writes marks into a source. It returns the lines of the marks by ids.
+func marked(text string, list []edit) (string, map[string]int) {
+	var out strings.Builder
+	out.WriteString("static volatile long mirador_mark;\n")
+	at, line, lines := 0, 2, map[string]int{}
+	write := func(s string) {
+		out.WriteString(s)
+		line += strings.Count(s, "\n")
+	}
+	for _, e := range list {
+		write(text[at:e.at])
+		at = e.at
+		if e.id != "" {
+			lines[e.id] = line + 1
+		}
+		write(e.text)
+	}
+	write(text[at:])
+	return out.String(), lines
+}
+
+// outlined is a source with its structure.
+type outlined struct {
+	path string
+	p    sir.Program
+}
+
+// counted compiles a program with marks, runs it, and returns what gcov counts.
+func (c *compared) counted(t *testing.T, tree string) (found counts, sources []outlined) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(tree)); err != nil {
+		t.Fatal(err)
+	}
+	lines := map[string]map[string]int{}
+	for _, f := range c.files {
+		text, err := os.ReadFile(filepath.Join(tree, f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := Read(t.Context(), c.name, []Resource{{In: f, Path: filepath.Join(tree, f), Text: text}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources = append(sources, outlined{filepath.Join(tree, f), p})
+		more, at := marked(string(text), marks(&p, string(text)))
+		lines[f] = at
+		if err := os.WriteFile(filepath.Join(dir, f), []byte(more), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.build(t, dir, filepath.Join(dir, "program"), "gcc", "-O0", "--coverage", "-fprofile-update=single")
+	passes(t, dir, append([]string{filepath.Join(dir, "program")}, c.args...), nil)
+	found = counts{}
+	for _, f := range c.files {
+		data := "program-" + strings.TrimSuffix(filepath.Base(f), ".c") + ".gcda"
+		covered := gcov(t, dir, data, filepath.Base(f))
+		for id, line := range lines[f] {
+			if n, ok := covered[line]; ok {
+				found[id] = n
+			}
+		}
+	}
+	return found, sources
+}
+
+// gcov returns the counts of the lines of a source.
+func gcov(t *testing.T, dir, data, source string) map[int]int {
+	t.Helper()
+	var report struct {
+		Files []struct {
+			File  string
+			Lines []struct {
+				Number int `json:"line_number"`
+				Count  int
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(inside(t, dir, "gcov", "--json-format", "--stdout", data)), &report); err != nil {
+		t.Fatal(err)
+	}
+	counts := map[int]int{}
+	for _, f := range report.Files {
+		if filepath.Base(f.File) == source {
+			for _, l := range f.Lines {
+				counts[l.Number] += l.Count
+			}
+		}
+	}
+	return counts
+}
+
+// inside runs a command in a folder.
+func inside(t *testing.T, dir string, argv ...string) string {
+	t.Helper()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	var errs strings.Builder
+	cmd.Dir, cmd.Stderr = dir, &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %v\n%.2000s", argv, err, errs.String())
+	}
+	return string(out)
+}
+
+func (c *compared) build(t *testing.T, dir, program string, compiler ...string) {
+	t.Helper()
+	argv := slices.Concat(compiler, c.flags, []string{"-w", "-no-pie", "-o", program}, c.files, c.others)
+	inside(t, dir, append(argv, "-lm", "-ldl")...)
+}
+
+// tally has how many regions of a program agree with gcov.
+type tally struct {
+	equal, missing, wrong int
+	why                   map[string]int
+}
+
+func (y *tally) String() string {
+	return fmt.Sprintf("%d equal, %d missing, %d wrong", y.equal, y.missing, y.wrong)
+}
+
+// measured is a region of the program with what gcov counts.
+type measured struct {
+	sir.Region
+	want int
+}
+
+// compare counts the regions of a program as a compiler builds it, and compares with gcov.
+func (c *compared) compare(t *testing.T, tree string, sources []outlined, want counts, compiler ...string) (branches tally) {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), c.name)
+	c.build(t, tree, program, compiler...)
+	im, err := binary.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []measured
+	var stops []stop
+	for _, s := range sources {
+		for choice := range s.p.All() {
+			for i := range choice.Regions {
+				b := &choice.Regions[i]
+				n, ok := want[b.ID]
+				if b.Kind != sir.Branch || !ok || choice.Kind != sir.If && choice.Kind != sir.Switch {
+					continue
+				}
+				r, err := im.Branch(t.Context(), choice, b)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, measured{*r, n})
+			}
+		}
+	}
+	all = append(all, loopsByPosition(t, im, sources, want)...)
+	for _, m := range all {
+		for _, a := range m.Code.Entries {
+			stops = append(stops, stop{a, m.Code.When[a]})
+		}
+	}
+	slices.SortFunc(stops, func(a, b stop) int { return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(a.when, b.when)) })
+	stops = slices.Compact(stops)
+	hits := passes(t, tree, append([]string{program}, c.args...), stops)
+	y := map[sir.Kind]*tally{sir.Branch: {why: map[string]int{}}, sir.Loop: {why: map[string]int{}}, sir.Body: {why: map[string]int{}}}
+	for _, m := range all {
+		n := 0
+		for _, a := range m.Code.Entries {
+			n += hits[stop{a, m.Code.When[a]}]
+		}
+		is := y[m.Kind]
+		switch {
+		case m.Code.Uncounted != "":
+			is.missing++
+			is.why[generalised(m.Code.Uncounted)]++
+		case n == m.want:
+			is.equal++
+		default:
+			is.wrong++
+			if m.Kind != sir.Branch { // loops are found without their sources
+				continue
+			}
+			t.Errorf("%s:%d %s is counted %d times, gcov says %d: %x %v", filepath.Base(m.File), m.Line, m.ID, n, m.want, m.Code.Entries, m.Code.When)
+		}
+	}
+	for kind, is := range y {
+		t.Logf("%v: %s: %v %v", compiler, kind, is, is.why)
+	}
+	return *y[sir.Branch]
+}
+
+// generalised returns a reason without addresses.
+func generalised(why string) string {
+	words := strings.Fields(why)
+	for i, w := range words {
+		if strings.HasPrefix(w, "0x") {
+			words[i] = "A"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// TestBranchesAgreeWithGcov counts the branches of programs as compilers build them, where sir/binary finds their code, and
+// compares with gcov's counts of the same run: no count differs. least is the number of branches that must be counted.
+func TestBranchesAgreeWithGcov(t *testing.T) {
+	c := compared{name: "branches", files: []string{"branches.c"}}
+	c.agrees(t, "testdata", map[string]int{"gcc -O0": 15, "gcc -O2": 8, "clang -O0": 15})
+	if *more {
+		luaAgrees(t)
+	}
+}
+
+// agrees compares a program as some compilers build it.
+func (c *compared) agrees(t *testing.T, tree string, least map[string]int) {
+	t.Helper()
+	tree, err := filepath.Abs(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, sources := c.counted(t, tree)
+	for how, n := range least {
+		t.Run(strings.ReplaceAll(how, " ", ""), func(t *testing.T) {
+			branches := c.compare(t, tree, sources, want, append(strings.Fields(how), "-g")...)
+			if branches.equal < n {
+				t.Errorf("%v, want %d that are equal", &branches, n)
+			}
+		})
+	}
+}
+
+// luaAgrees compares ten files of Lua. The seed and the cache of its strings do not depend on addresses, so that each run does
+// the same.
+func luaAgrees(t *testing.T) {
+	t.Helper()
+	out, err := exec.Command("../../scripts/sourcetrees", "lua5.4").Output()
+	if err != nil {
+		t.Fatalf("scripts/sourcetrees: %v", err)
+	}
+	tree := filepath.Join(strings.TrimSpace(string(out)), "lua5.4", "src")
+	script, err := filepath.Abs("testdata/sorted.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := compared{
+		name: "lua", args: []string{script}, files: strings.Fields("ltable.c lstrlib.c llex.c lgc.c lcode.c lparser.c lobject.c lvm.c ltablib.c ldo.c"),
+		flags: []string{"-DLUA_USE_LINUX", "-DLUA_USE_JUMPTABLE=0", "-Dluai_makeseed(L)=42", "-DSTRCACHE_N=1", "-DSTRCACHE_M=1"},
+	}
+	all, _ := filepath.Glob(filepath.Join(tree, "*.c")) // the pattern is not malformed
+	for _, f := range all {
+		if name := filepath.Base(f); name != "luac.c" && !slices.Contains(c.files, name) {
+			c.others = append(c.others, name)
+		}
+	}
+	c.agrees(t, tree, map[string]int{"gcc -O0": 1431, "gcc -O1": 799, "gcc -O2": 523, "gcc -O3": 435, "clang -O0": 1347, "clang -O1": 0, "clang -O2": 0, "clang -O3": 0})
+}
+
+// loopsByPosition finds the loops of sources in a program, by the positions of their conditions.
+func loopsByPosition(t *testing.T, im *binary.Image, sources []outlined, want counts) (all []measured) {
+	t.Helper()
+	p, err := im.Program(t.Context())
+	if err == nil {
+		p, err = im.WithInside(t.Context(), p)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	built := map[string][]*sir.Region{}
+	for r := range p.All() {
+		if r.Kind == sir.Loop {
+			built[r.File] = append(built[r.File], r)
+		}
+	}
+	for _, s := range sources {
+		for r := range s.p.All() {
+			if r.Kind != sir.Loop || r.Form == "macro" {
+				continue
+			}
+			i := slices.IndexFunc(r.Regions, func(b sir.Region) bool { return b.Kind == sir.Body })
+			if i < 0 {
+				continue
+			}
+			body := &r.Regions[i]
+			var found []*sir.Region
+			for _, b := range built[s.path] {
+				if within(b, r) && !within(b, body) {
+					found = append(found, b)
+				}
+			}
+			gone := sir.Region{ID: r.ID, Kind: r.Kind, File: s.path, Line: r.Line, Code: &sir.Code{Uncounted: fmt.Sprintf("the program has %d loops with its condition", min(len(found), 2))}}
+			if len(found) != 1 {
+				found = []*sir.Region{&gone, &gone}
+			} else {
+				k := slices.IndexFunc(found[0].Regions, func(b sir.Region) bool { return b.Kind == sir.Body })
+				if found = append(found, &gone); k >= 0 {
+					found[1] = &found[0].Regions[k]
+				}
+			}
+			for k, of := range []*sir.Region{r, body} {
+				if n, ok := want[of.ID]; ok {
+					one := *found[k]
+					one.ID, one.Kind = of.ID, of.Kind
+					all = append(all, measured{one, n})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// within reports whether the position of a region is in another one.
+func within(r, in *sir.Region) bool {
+	before := func(line, column, line2, column2 int) bool { return line < line2 || line == line2 && column <= column2 }
+	return before(in.Line, in.Code.Column, r.Line, r.Code.Column) && before(r.Line, r.Code.Column, in.Code.EndLine, in.Code.EndColumn)
+}

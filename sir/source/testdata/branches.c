@@ -1,0 +1,76 @@
+/* Branches of all kinds. The program prints a number, and does the same in each run. */
+#include <stdio.h>
+
+static volatile int input = 7;
+static int sum;
+#define SKIP(c) if (c) continue
+
+__attribute__((noinline)) static int work(int x) { sum += x; return sum & 7; }
+
+static int sign(int x) {
+	if (x < 0) return -1;
+	else if (x == 0) { work(0); return 0; }
+	return 1;
+}
+
+__attribute__((noinline)) static int chosen(int kind) {
+	int r = 0;
+	switch (kind) {
+	case 0: case 1:
+		r = work(1);
+		break;
+	case 2:
+		r = work(2); /* goes on */
+	case 3: {
+		r += work(3);
+		if (r > 9) return r;
+		break;
+	}
+	case ':':
+		r = work(4); break;
+	default:
+		work(5);
+	}
+	return r;
+}
+
+__attribute__((noinline)) static int nested(int a, int b) {
+	if (a > 2 &&
+	    (b & 1 || a == 5)) {
+		for (int i = 0; i < b; i++) {
+			if (i == 3) break;
+			work(i);
+		}
+	} else {
+		if (a < b) work(6); else work(7);
+		while (b > 0 && work(b) < 5)
+			b -= 2;
+	}
+	return a ? b : work(a);
+}
+
+__attribute__((noinline)) static int jumps(int n) {
+	int found = 0;
+	for (int i = 0; i < n; i++) {
+		SKIP(i % 3 == 1);
+		if (i == 4) goto middle;
+		if (i % 2) {
+	middle:
+			found += work(i);
+		}
+		int least = found;
+		if (i < least) least = i;
+		sum += least;
+	}
+	return found;
+}
+
+int main(void) {
+	for (int i = -4; i < 20; i++) {
+		work(sign(i) + sign(input - i));
+		chosen(i % 6 + (i == 9 ? ':' - 3 : 0));
+		nested(i, input);
+	}
+	printf("%d\n", jumps(input) + sum);
+	return 0;
+}
