@@ -26,8 +26,10 @@ type cSource struct {
 	macros map[string]bool // with parameters
 }
 
-func newCSource(w *Weaving, s *Source) text {
-	c := &cSource{Source: s, tokens: tokensOf(s.Text), lines: linesOf(s.Text), cpp: s.Language == "c++", macros: w.macros}
+func newCSource(w *Weaving, s *Source) text { return readC(w, s) }
+
+func readC(w *Weaving, s *Source) *cSource {
+	c := &cSource{Source: s, tokens: tokensOf(s.Text, s.Language == "java"), lines: linesOf(s.Text), cpp: s.Language == "c++", macros: w.macros}
 	c.nest()
 	return c
 }
@@ -97,17 +99,10 @@ func inAssembly(text string) string {
 
 // region returns what is inserted for a region. The error says why it cannot be woven.
 func (s *cSource) region(l *located, begin string) ([]edit, error) {
-	start, end, ok := l.extent(s.lines, len(s.Text))
-	from, to := s.find(start), s.find(end)
-	switch {
-	case len(s.tokens) > mostTokens:
-		return nil, fmt.Errorf("its source has more than %d words and signs", mostTokens)
-	case len(l.name()) > longestID:
-		return nil, errors.New("its id is too long")
-	case !ok || from >= to || int(s.tokens[from].start) != start || int(s.tokens[to-1].end) != end:
-		return nil, errors.New("its text does not begin and end with words of the language, as where a macro makes it")
+	p, err := s.piece(l, begin)
+	if err != nil {
+		return nil, err
 	}
-	p := &piece{s, l, from, to, begin}
 	if err := errors.Join(p.allowed(), p.executed()); err != nil {
 		return nil, err
 	}
@@ -127,6 +122,21 @@ func (s *cSource) region(l *located, begin string) ([]edit, error) {
 		return p.statement()
 	}
 	return nil, fmt.Errorf("a region of the type %s is an expression, and only statements can be woven", l.Kind)
+}
+
+// piece returns the tokens of a region.
+func (s *cSource) piece(l *located, begin string) (*piece, error) {
+	start, end, ok := l.extent(s.lines, len(s.Text))
+	from, to := s.find(start), s.find(end)
+	switch {
+	case len(s.tokens) > mostTokens:
+		return nil, fmt.Errorf("its source has more than %d words and signs", mostTokens)
+	case len(l.name()) > longestID:
+		return nil, errors.New("its id is too long")
+	case !ok || from >= to || int(s.tokens[from].start) != start || int(s.tokens[to-1].end) != end:
+		return nil, errors.New("its text does not begin and end with words of the language, as where a macro makes it")
+	}
+	return &piece{s, l, from, to, begin}, nil
 }
 
 // find returns the first token that begins at a byte or behind it.

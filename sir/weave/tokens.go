@@ -31,6 +31,7 @@ type lexer struct {
 	text   []byte
 	at     int
 	fresh  bool // no token is before on the line
+	blocks bool // strings of Java may have lines: """
 	tokens []token
 	open   []conditional
 }
@@ -41,8 +42,8 @@ type conditional struct{ dead, taken, outer bool }
 // mostTokens limits the tokens of a source, because they take more memory than the source.
 const mostTokens = 4_000_000
 
-func tokensOf(text []byte) []token {
-	l := &lexer{text: text, at: markSize(text), fresh: true}
+func tokensOf(text []byte, java bool) []token {
+	l := &lexer{text: text, at: markSize(text), fresh: true, blocks: java}
 	for l.at < len(text) && len(l.tokens) <= mostTokens {
 		l.next()
 	}
@@ -75,6 +76,8 @@ func (l *lexer) next() {
 		}
 	case isDigit(c) || c == '.' && l.at+1 < len(l.text) && isDigit(l.text[l.at+1]):
 		l.number()
+	case l.blocks && l.has(`"""`):
+		l.block()
 	case c == '"' || c == '\'':
 		l.quote(l.at)
 	default:
@@ -88,6 +91,18 @@ func (l *lexer) next() {
 		}
 		l.add(sign, start)
 	}
+}
+
+// block reads a string between signs of three quotes.
+func (l *lexer) block() {
+	start := l.at
+	for l.at += 3; l.at < len(l.text) && !l.has(`"""`); l.at++ {
+		if l.text[l.at] == '\\' {
+			l.at++
+		}
+	}
+	l.at = min(l.at+3, len(l.text))
+	l.add(quoted, start)
 }
 
 func (l *lexer) add(k kind, start int) {

@@ -53,6 +53,7 @@ var languages = map[string]language{
 	"c++": {read: newCSource, sign: "MIRADOR_WEAVING("},
 	"go":  {read: newGoSource, sign: "mirador_open"},
 
+	"java":    {read: newJavaSource, sign: "Mirador.on)", beside: librariesOfJava},
 	"fortran": {read: newFortranSource, sign: "call miradorb", beside: markersOfFortran},
 }
 

@@ -101,8 +101,8 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%q: %v, want %q", c.text, err, c.why)
 		}
 	}
-	if _, err := weave.New("0123456789abcdef", &sir.Program{}, []weave.Source{{Path: "P.java", Language: "java"}}); err == nil || !strings.Contains(err.Error(), "sources in java cannot be woven") {
-		t.Errorf("a source in Java: %v", err)
+	if _, err := weave.New("0123456789abcdef", &sir.Program{}, []weave.Source{{Path: "p.pli", Language: "pli"}}); err == nil || !strings.Contains(err.Error(), "sources in pli cannot be woven") {
+		t.Errorf("a source in PL/I: %v", err)
 	}
 	w, _ := weaving(t, "p.c", "int f(void) { g(); }")
 	texts, err := w.Weave([]string{"p:f", "p:f"})
