@@ -17,10 +17,25 @@ import (
 type javaSource struct {
 	*cSource
 	regions int
+	finals  map[string]bool // variables that are declared final and without a value
 }
 
 func newJavaSource(w *Weaving, s *Source) text {
-	return &javaSource{readC(w, s), len(w.bySource[slices.IndexFunc(w.sources, func(other Source) bool { return other.Path == s.Path && !other.Fixed })])}
+	at := slices.IndexFunc(w.sources, func(other Source) bool { return other.Path == s.Path && !other.Fixed })
+	j := &javaSource{readC(w, s), len(w.bySource[at]), map[string]bool{}}
+	declares := false
+	for i := range j.tokens {
+		switch {
+		case j.is(i, "final"):
+			declares = true
+		case declares && j.is(i, ";"):
+			j.finals[j.word(i-1)] = true
+			declares = false
+		case j.is(i, "=", "(", ")", "{", "}"):
+			declares = false
+		}
+	}
+	return j
 }
 
 // woven returns the text with regions woven in. A region is a try statement, whose finally ends it.
@@ -36,7 +51,7 @@ func (s *javaSource) woven(weaving string, _ int, regions []*located) ([]byte, e
 		}
 		var inserted []edit
 		if err == nil {
-			inserted, err = (&javaPiece{p, fmt.Sprintf("} finally { if (%s.on) %[1]s.%s(); }", class, e)}).edits()
+			inserted, err = (&javaPiece{p, s.finals, fmt.Sprintf("} finally { if (%s.on) %[1]s.%s(); }", class, e)}).edits()
 		}
 		if err != nil {
 			wrong = append(wrong, &Refusal{l.ID, err.Error()})
@@ -55,7 +70,8 @@ const mostJavaRegions = 5000
 // javaPiece is the text of a region of Java.
 type javaPiece struct {
 	*piece
-	end string
+	finals map[string]bool
+	end    string
 }
 
 // edits returns what is inserted for the region.
@@ -66,11 +82,11 @@ func (p *javaPiece) edits() ([]edit, error) {
 	case sir.Catch, sir.Finally:
 		return p.inside(p.opening(p.from, p.to-1))
 	case sir.Call:
-		if !p.is(p.to, ";") || !p.beginsStatement() {
-			return nil, errors.New("it is within an expression: measure a statement around it")
-		}
 		if p.is(p.from, "super", "this") && p.is(p.from+1, "(") {
 			return nil, errors.New("another constructor is called before all statements: measure that one")
+		}
+		if !p.is(p.to, ";") || !p.beginsStatement() {
+			return nil, errors.New("it is within an expression: measure a statement around it")
 		}
 		p.to++
 		return p.statement()
@@ -108,10 +124,13 @@ func (p *javaPiece) inside(begin int) ([]edit, error) {
 	if begin < 0 || begin >= p.to-1 || !p.is(begin, "{", ";") || !p.is(p.to-1, "}") {
 		return nil, errors.New("it has no block")
 	}
-	return []edit{
-		{at: int(p.tokens[begin].end), depth: p.at.depth, text: " " + p.begin},
-		{at: int(p.tokens[p.to-1].start), depth: p.at.depth, end: true, text: p.end + " "},
-	}, nil
+	first := edit{at: int(p.tokens[begin].end), depth: p.at.depth, text: " " + p.begin}
+	last := edit{at: int(p.tokens[p.to-1].start), depth: p.at.depth, end: true, text: p.end + " "}
+	if first.at == last.at { // ends are sorted before beginnings
+		first.text += " " + last.text
+		return []edit{first}, nil
+	}
+	return []edit{first, last}, nil
 }
 
 // statement puts a statement, with its labels, in a try statement.
@@ -130,7 +149,7 @@ func (p *javaPiece) statement() ([]edit, error) {
 	for p.is(p.from-1, ":") && p.from > 2 && p.tokens[p.from-2].kind == word && p.is(p.from-3, ";", "{", "}", ")", ":", "else", "do", "->") && !p.is(p.from-2, "default") {
 		p.from -= 2
 	}
-	if err := p.cases(); err != nil {
+	if err := errors.Join(p.cases(), p.assigned()); err != nil {
 		return nil, err
 	}
 	return []edit{p.before("{ " + p.begin + " "), p.behind(" " + p.end + " }")}, nil
@@ -156,6 +175,37 @@ func (p *javaPiece) patterns() error {
 		}
 	}
 	return nil
+}
+
+// assigned refuses a region that may not end by its end, if a final variable gets its value in it or before, and in another
+// place behind it. The compiler knows that control does not come there, but assumes that it does behind a finally.
+func (p *javaPiece) assigned() error {
+	jumps := func(i int) bool { return p.is(i, "return", "throw", "break", "continue", "yield", "while", "for") }
+	from := p.from
+	for from < p.to && !jumps(from) {
+		from++
+	}
+	if len(p.finals) == 0 || from == p.to {
+		return nil
+	}
+	begin, end := p.unit()
+	before := map[string]bool{}
+	for i := begin; i < end; i++ {
+		name := p.word(i)
+		switch {
+		case !p.finals[name] || !p.assigns(i):
+		case i < p.to:
+			before[name] = true
+		case before[name]:
+			return fmt.Errorf("it may not end by its end, and the final variable %s is assigned behind it as well as before: measure another region", name)
+		}
+	}
+	return nil
+}
+
+// assigns reports whether a name is followed by the sign of an assignment.
+func (p *javaPiece) assigns(i int) bool {
+	return p.tokens[i].kind == word && p.is(i+1, "=") && !p.is(i+2, "=")
 }
 
 // classBeside returns the name of the class that a source uses: there is one for each source, in its package.

@@ -123,12 +123,12 @@ func TestRefusals(t *testing.T) {
 func FuzzWeave(f *testing.F) {
 	for _, text := range []string{
 		"int f(void)\n{ for (;;) { g(\"}\"); } }\n", "#if 0\nint f(\n#else\nint f(void) {\n#endif\n g(); }\n", "int \u00fc$\\x(void) { L'x'; R\"a(b)a\"; 1'0.e+; }", "#", "/*", "'", "R\"(", "f(){}\\",
-		"package p\nfunc f() (int, error) {\nx: for { switch { case g(): break x; default: return g(); } }\n; return 1, nil }",
+		"class p { p() { super(); }\n int f() { a: for (;;) { switch (n) { case 1 -> g(); default -> { break a; } } }\n try { return 1; } finally { x -> { h(); }; } } }", "package p\nfunc f() (int, error) {\nx: for { switch { case g(): break x; default: return g(); } }\n; return 1, nil }",
 	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, path := range []string{"p.c", "p.cc", "p.go"} {
+		for _, path := range []string{"p.c", "p.cc", "p.go", "p.java"} {
 			if strings.Contains(text, "MIRADOR") {
 				return
 			}

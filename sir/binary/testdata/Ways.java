@@ -4,7 +4,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.IntUnaryOperator;
 
-/** Leaves its regions in all ways of Java. */
+/**
+ * Leaves its regions in all ways of Java. Tests weave all regions that can be woven: a loop, a choice and a block
+ * follow a statement that is executed as often, and what is in braces begins with one.
+ */
 public class Ways {
     private final int start;
     private static int total;
@@ -27,6 +30,7 @@ public class Ways {
     }
 
     int search(int[] list, int wanted) {
+        total++;
         for (int i = 0; i < list.length; i++) {
             total++;
             if (list[i] == wanted)
@@ -36,6 +40,7 @@ public class Ways {
                 total--;
                 throw new IllegalStateException("negative");
             } else if (list[i] > 100) {
+                total--;
                 continue;
             } else
                 total += 2;
@@ -47,6 +52,7 @@ public class Ways {
         String found = """
             { a "text" block
             """;
+        total++;
         switch (kind & 3) {
             case 0:
                 found = "zero";
@@ -76,7 +82,7 @@ public class Ways {
     }
 
     static int guarded(Work w) {
-        int state;
+        int state = 0;
         try {
             w.run();
             state = 1;
@@ -94,33 +100,43 @@ public class Ways {
         Ways w = new Ways(3);
         List<Integer> found = new ArrayList<>();
         int[] list = {4, 8, 15, 16, 400, -23, 42};
-        outer:
-        for (int i = 0; i < 5; i++) {
+        total++;
+        outer: for (int i = 0; i < 5; i++) {
             total++;
             for (int n : list) {
+                total++;
                 if (n == 16)
                     continue outer;
+                total++;
                 if (i == 3 && n == 8)
                     break outer;
                 found.add(n);
             }
         }
         final int fixed;
+        total++;
         if (found.size() > 3)
             fixed = 1;
         else
             fixed = 2;
         IntUnaryOperator add = n -> n + fixed;
         Work search = () -> {
+            total++;
             total += w.search(list, 42);
         };
         found.add(guarded(search));
-        found.add(guarded(() -> w.search(list, 16)));
-        found.add(guarded(() -> { throw new Exception(); }));
+        found.add(guarded(() -> {
+            w.search(list, 16);
+        }));
+        found.add(guarded(() -> {
+            throw new Exception();
+        }));
         int k = 0;
         do {
             k++;
-            if (k % 3 == 0) continue;
+            if (k % 3 == 0)
+                continue;
+            total++;
             synchronized (w) {
                 total += add.applyAsInt(k);
             }
@@ -128,11 +144,14 @@ public class Ways {
         Object o = text(k);
         if (o instanceof String s && s.length() > 1)
             total += s.length();
+        total++;
         while (true) {
+            total++;
             if (early(k) > 5)
                 break;
         }
         System.out.println(found + text(1) + w.start + search.twice(total));
+        total++;
         if (total > 0)
             System.exit(0);
         System.out.println("not reached");
