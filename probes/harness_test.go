@@ -178,16 +178,18 @@ func (h *harness) programName(pid int) string {
 }
 
 func (h *harness) modules() []translate.Module {
-	m := newModule("bin/mmul")
-	m.Program.Regions = []sir.Region{{ID: unit, Name: "multiply", Symbol: "multiply", Entry: entry}}
+	p := &sir.Program{Path: "bin/mmul", Weaving: h.weaving}
+	p.Regions = []sir.Region{{ID: unit, Name: "multiply", Symbol: "multiply", Entry: entry}}
+	m := newModule(p)
 	m.Locator.(exits)[unit] = []uint64{leave}
-	if m.Program.Weaving = h.weaving; h.weaving != "" {
-		m.Program.Markers = []sir.Region{{ID: wovenUnit, Name: wovenUnit, Form: sir.Woven, Entry: entry, Code: &sir.Code{}}}
+	if h.weaving != "" {
+		p.Markers = []sir.Region{{ID: wovenUnit, Name: wovenUnit, Form: sir.Woven, Entry: entry, Code: &sir.Code{}}}
 		m.Locator.(exits)[wovenUnit] = []uint64{leave}
 	}
 	if h.source != "" {
-		m.Program.Regions[0].Kind, m.Branch, m.Declared = sir.Function, h.branch, h.declared
+		p.Regions[0].Kind, m.Branch, m.Declared = sir.Function, h.branch, h.declared
 	}
+	m.Units = sir.NewIndex(p)
 	return []translate.Module{m}
 }
 

@@ -26,6 +26,7 @@ type application struct {
 }
 
 type process struct {
+	program *sir.Program // of the last module
 	translate.Process
 	pid        int
 	goroutines []node.GoroutineInfo
@@ -74,7 +75,8 @@ func (p *process) line(f []string) error {
 	case f[0] == "thread" && len(f) >= 3:
 		p.Threads = append(p.Threads, translate.Thread{Token: omis.Token(f[1]), Name: f[2], Master: len(p.Threads) == 0})
 	case f[0] == "module" && len(f) == 3:
-		m := newModule(f[1])
+		p.program = &sir.Program{Path: f[1]}
+		m := newModule(p.program)
 		fmt.Sscan(f[2], &m.Bias)
 		p.Modules = append(p.Modules, m)
 	case f[0] == "unit" && len(f) >= 4 && len(p.Modules) > 0:
@@ -86,7 +88,8 @@ func (p *process) line(f []string) error {
 			fmt.Sscan(exit, &addr)
 			m.Locator.(exits)[u.ID] = append(m.Locator.(exits)[u.ID], addr)
 		}
-		m.Program.Regions = append(m.Program.Regions, u)
+		p.program.Regions = append(p.program.Regions, u)
+		m.Units = sir.NewIndex(p.program)
 	case f[0] == "goroutine" && len(f) >= 5:
 		g := node.GoroutineInfo{State: f[2], Reason: strings.Join(f[5:], " ")}
 		fmt.Sscan(f[1], &g.ID)
@@ -110,9 +113,8 @@ func (exits) Entries(r *sir.Region) ([]uint64, error) { return []uint64{r.Entry}
 func (e exits) Exits(r *sir.Region) ([]uint64, error) { return e[r.ID], nil }
 
 // newModule returns a module without regions.
-func newModule(path string) translate.Module {
-	p := &sir.Program{Path: path}
-	return translate.Module{Path: path, Program: p, Index: func() *sir.Index { return sir.NewIndex(p) }, Locator: exits{}}
+func newModule(p *sir.Program) translate.Module {
+	return translate.Module{Path: p.Path, Units: sir.NewIndex(p), Locator: exits{}}
 }
 
 // config returns the configuration of a registry with an application and a tool.

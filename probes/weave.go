@@ -140,8 +140,7 @@ func (w *weaving) check(ctx context.Context, r *mir.InstrRequest) error {
 	if len(errs) > 0 {
 		return collected(errs)
 	}
-	index := sir.NewIndex(&imagined)
-	module := translate.Module{Program: &imagined, Index: func() *sir.Index { return index }, Locator: ofCode{}}
+	module := translate.Module{Units: sir.NewIndex(&imagined), Locator: ofCode{}}
 	t := &translate.Targets{Node: a.machine(), Lacks: a.registry.config.Lacks, Processes: []translate.Process{{Token: "p_0", Modules: []translate.Module{module}}}}
 	_, err := translate.Instrument(r, t)
 	return errors.Join(err, checkBudget(r))

@@ -64,7 +64,7 @@ func (w *weaving) targets(ctx context.Context, joined []omis.Token) (*translate.
 	t.Processes = slices.DeleteFunc(t.Processes, func(p translate.Process) bool { return !slices.Contains(joined, p.Token) })
 	for i := range t.Processes {
 		p := &t.Processes[i]
-		p.Modules = slices.DeleteFunc(slices.Clone(p.Modules), func(m translate.Module) bool { return m.Program == nil || m.Program.Weaving != w.id })
+		p.Modules = slices.DeleteFunc(slices.Clone(p.Modules), func(m translate.Module) bool { return m.Units == nil || m.Units.Weaving() != w.id })
 	}
 	t.Processes = slices.DeleteFunc(t.Processes, func(p translate.Process) bool { return len(p.Modules) == 0 })
 	if len(t.Processes) == 0 {

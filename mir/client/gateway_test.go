@@ -156,7 +156,7 @@ func (programs) Name(int) string { return "mmul" }
 
 func (programs) Modules(context.Context, int, string) ([]translate.Module, error) {
 	p := structure()
-	return []translate.Module{{Path: p.Path, Program: &p, Index: func() *sir.Index { return sir.NewIndex(&p) }, Locator: locator{}}}, nil
+	return []translate.Module{{Path: p.Path, Units: sir.NewIndex(&p), Locator: locator{}}}, nil
 }
 
 func (programs) Resolver(context.Context, int) (func(uint64, bool) string, error) {

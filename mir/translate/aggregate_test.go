@@ -61,7 +61,7 @@ func (l *located) Exits(*sir.Region) ([]uint64, error)   { return l.exits, l.err
 func oneProcess(threads int) (*Targets, []omis.Token) {
 	program := &sir.Program{Regions: []sir.Region{{ID: "f.1", Name: "work", Entry: 0x10}}}
 	p := Process{Token: "p_1", Modules: []Module{{
-		Program: program, Index: func() *sir.Index { return sir.NewIndex(program) }, Locator: &located{entries: []uint64{0x10}, exits: []uint64{0x20}},
+		Units: sir.NewIndex(program), Locator: &located{entries: []uint64{0x10}, exits: []uint64{0x20}},
 	}}}
 	var tokens []omis.Token
 	for i := range threads {

@@ -17,7 +17,7 @@ func TestPlacesOfARegion(t *testing.T) {
 	m.Bias = 0x1000
 	where := &located{entries: []uint64{0x18, 0x1c}, exits: []uint64{0x20, 0x28}}
 	m.Locator = where
-	r := &region{name: "work", copies: []regionCopy{{"p_1", m, &m.Program.Regions[0]}}, entry: true, exit: true}
+	r := &region{name: "work", copies: []regionCopy{{"p_1", m, m.Units.ByID("f.1")}}, entry: true, exit: true}
 	places, err := r.places([]omis.Token{"p_1"}, true)
 	if err != nil {
 		t.Fatal(err)

@@ -71,7 +71,7 @@ func (p *Plan) processTokens() (list []omis.Token) {
 // parameter to add.
 func (m *Metric) findFunction(name string, amount string, processes []omis.Token, t *Targets) error {
 	f := region{name: name, entry: true, exit: true}
-	f.copies = t.gather(func(m *Module) []*sir.Region { return m.Index().ByName(name) })
+	f.copies = t.gather(func(m *Module) []*sir.Region { return m.Units.ByName(name) })
 	places, err := f.places(processes, m.source == betweenEvents)
 	if err != nil {
 		return fmt.Errorf("the function %s: %w", name, err)

@@ -59,7 +59,7 @@ func findInside(id string, pos mir.Position, t *Targets) ([]regionCopy, *Error) 
 // id that is a prefix of it. inside is what follows. Without such a function it is the one that has the
 // prefix as its name.
 func functionOf(id string, m *Module) (of *sir.Region, inside string) {
-	for _, find := range []func(string) *sir.Region{m.Index().ByID, m.onlyNamed} {
+	for _, find := range []func(string) *sir.Region{m.Units.ByID, m.onlyNamed} {
 		for i := strings.LastIndexByte(id, '/'); i >= 0; i = strings.LastIndexByte(id[:i], '/') {
 			if r := find(id[:i]); r != nil && r.Kind == sir.Function {
 				return r, id[i:]

@@ -20,7 +20,7 @@ func findLine(name string, pos mir.Position, t *Targets) ([]regionCopy, *Error) 
 	whole := name[:at]
 	var missing, failed error
 	found := t.gather(func(m *Module) []*sir.Region {
-		file, inside := strings.CutPrefix(whole, m.program()+":")
+		file, inside := strings.CutPrefix(whole, m.Units.Base()+":")
 		if !inside && strings.Contains(whole, ":") || file == "" {
 			return nil
 		}
@@ -57,7 +57,7 @@ func findInlined(name string, pos mir.Position, t *Targets) ([]regionCopy, *Erro
 	}
 	var failed error
 	found := t.gather(func(m *Module) []*sir.Region {
-		own, inside := strings.CutPrefix(name, m.program()+":")
+		own, inside := strings.CutPrefix(name, m.Units.Base()+":")
 		if !inside || strings.HasPrefix(own, ":") {
 			own = name
 		}

@@ -73,7 +73,7 @@ func called(copies []regionCopy) string {
 // parameters.
 func findNamed(name string, pos mir.Position, t *Targets) ([]regionCopy, *Error) {
 	found := t.gather(func(m *Module) []*sir.Region {
-		if r := m.Index().ByID(name); r != nil {
+		if r := m.Units.ByID(name); r != nil {
 			return []*sir.Region{r}
 		}
 		return nil
@@ -87,7 +87,7 @@ func findNamed(name string, pos mir.Position, t *Targets) ([]regionCopy, *Error)
 	if lines, err := findLine(name, pos, t); len(lines) > 0 || err != nil {
 		return lines, err
 	}
-	found = t.gather(func(m *Module) []*sir.Region { return m.Index().ByName(name) })
+	found = t.gather(func(m *Module) []*sir.Region { return m.Units.ByName(name) })
 	if len(found) == 0 {
 		found = t.gather(func(m *Module) []*sir.Region { return m.namedLike(name) })
 	}
@@ -106,25 +106,16 @@ func findNamed(name string, pos mir.Position, t *Targets) ([]regionCopy, *Error)
 // namedLike returns the regions with a name that may have the program as a prefix and may lack the
 // parameters.
 func (m *Module) namedLike(name string) (found []*sir.Region) {
-	own, inside := strings.CutPrefix(name, m.program()+":")
+	own, inside := strings.CutPrefix(name, m.Units.Base()+":")
 	if !inside || strings.HasPrefix(own, ":") { // a namespace may have the program's name
 		own = name
 	}
-	for r := range m.Program.All() {
+	for r := range m.Units.Resembling(own) {
 		if r.Name == own || namedLike(r.Name, own) {
 			found = append(found, r)
 		}
 	}
 	return found
-}
-
-// program returns the prefix of the ids of the module's regions.
-func (m *Module) program() string {
-	if len(m.Program.Regions) == 0 {
-		return ""
-	}
-	base, _, _ := strings.Cut(m.Program.Regions[0].ID, ":")
-	return base
 }
 
 // namedLike reports whether a demangled name is name followed by parameters. The demangled
@@ -140,7 +131,7 @@ func (t *Targets) gather(from func(*Module) []*sir.Region) []regionCopy {
 		p := &t.Processes[i]
 		for j := range p.Modules {
 			m := &p.Modules[j]
-			if m.Program == nil {
+			if m.Units == nil {
 				continue
 			}
 			for _, r := range from(m) {

@@ -24,7 +24,7 @@ func TestFindUnitByName(t *testing.T) {
 		{ID: "shop:_ZN4cart4push17h0123456789abcdefE", Name: "cart::push", Symbol: "_ZN4cart4push17h0123456789abcdefE"},
 	}
 	program := &sir.Program{Regions: units}
-	shop := Module{Path: "/usr/bin/shop", Program: program, Index: func() *sir.Index { return sir.NewIndex(program) }}
+	shop := Module{Path: "/usr/bin/shop", Units: sir.NewIndex(program)}
 	targets := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{shop}}}}
 	for name, want := range map[string]string{
 		"shop:_ZN4shop3addEi":            "shop:_ZN4shop3addEi",
@@ -69,7 +69,7 @@ func TestCatalogSaysAggregates(t *testing.T) {
 func TestFindInside(t *testing.T) {
 	program := &sir.Program{Regions: []sir.Region{{ID: "web:net/http.Get", Name: "net/http.Get", Kind: sir.Function}, {ID: "web:bad", Name: "bad", Kind: sir.Function},
 		{ID: "web:_ZN4Cart5totalEv", Name: "Cart::total()", Kind: sir.Function}}}
-	web := Module{Program: program, Index: func() *sir.Index { return sir.NewIndex(program) }}
+	web := Module{Units: sir.NewIndex(program)}
 	targets := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{web}}}}
 	targets.Inside = func(_ *Module, of *sir.Region) ([]sir.Region, error) {
 		if of.Name == "bad" {
@@ -103,7 +103,7 @@ func TestFindInside(t *testing.T) {
 func TestFindLine(t *testing.T) {
 	module := func(name string, lines ...int) Module {
 		p := &sir.Program{Path: "/lib/" + name, Regions: []sir.Region{{ID: name + ":f", Name: "f"}}}
-		return Module{Path: p.Path, Program: p, Index: func() *sir.Index { return sir.NewIndex(p) }, Line: func(_ context.Context, file string, line int) (*sir.Region, error) {
+		return Module{Path: p.Path, Units: sir.NewIndex(p), Line: func(_ context.Context, file string, line int) (*sir.Region, error) {
 			switch {
 			case file == "bad.c":
 				return nil, errors.New("not understood")
@@ -139,7 +139,7 @@ func TestFindLine(t *testing.T) {
 // TestFindInlined finds functions that are only inlined, behind all others.
 func TestFindInlined(t *testing.T) {
 	program := &sir.Program{Regions: []sir.Region{{ID: "a:f", Name: "f", Kind: sir.Function}}}
-	module := Module{Program: program, Index: func() *sir.Index { return sir.NewIndex(program) }}
+	module := Module{Units: sir.NewIndex(program)}
 	targets := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{module}}}}
 	targets.Inlined = func(_ *Module, name string) (*sir.Region, error) {
 		switch name {
@@ -166,7 +166,7 @@ func TestFindInlined(t *testing.T) {
 // measured.
 func TestCopies(t *testing.T) {
 	program := &sir.Program{Regions: []sir.Region{{ID: "a:f", Name: "f", Kind: sir.Function}, {ID: "a:alone", Name: "alone", Kind: sir.Function}}}
-	module := Module{Program: program, Index: func() *sir.Index { return sir.NewIndex(program) }, Locator: &located{entries: []uint64{0x10}}}
+	module := Module{Units: sir.NewIndex(program), Locator: &located{entries: []uint64{0x10}}}
 	targets := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{module}}}}
 	targets.Inside = func(*Module, *sir.Region) ([]sir.Region, error) { return nil, nil }
 	targets.Inlined = func(_ *Module, name string) (*sir.Region, error) {
@@ -212,7 +212,7 @@ func TestCopies(t *testing.T) {
 // TestRegionsOfSources says how to measure a region that only the structure of a source has.
 func TestRegionsOfSources(t *testing.T) {
 	program := &sir.Program{Regions: []sir.Region{{ID: "a:f", Name: "f", Kind: sir.Function}}}
-	module := Module{Program: program, Index: func() *sir.Index { return sir.NewIndex(program) }}
+	module := Module{Units: sir.NewIndex(program)}
 	targets := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{module}}}}
 	targets.Inside = func(*Module, *sir.Region) ([]sir.Region, error) { return []sir.Region{{ID: "a:f/loop1"}}, nil }
 	const line = "name the line of its first statement"
@@ -229,7 +229,7 @@ func TestRegionsOfSources(t *testing.T) {
 func TestConditionalPlaces(t *testing.T) {
 	loop := sir.Region{ID: "a:f/loop1", Kind: sir.Loop, Code: &sir.Code{When: map[uint64]sir.Condition{0x10: 6}}}
 	program := &sir.Program{Regions: []sir.Region{{ID: "a:f", Name: "f", Kind: sir.Function}}}
-	module := Module{Program: program, Index: func() *sir.Index { return sir.NewIndex(program) }, Bias: 0x1000, Locator: &located{entries: []uint64{0x10, 0x20}}}
+	module := Module{Units: sir.NewIndex(program), Bias: 0x1000, Locator: &located{entries: []uint64{0x10, 0x20}}}
 	targets := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{module}}}}
 	targets.Inside = func(*Module, *sir.Region) ([]sir.Region, error) { return []sir.Region{loop}, nil }
 	p, err := Instrument(&mir.InstrRequest{Region: &mir.CodeRegion{From: "a:f/loop1"}, Metrics: []mir.Metric{{Name: "COUNT"}}}, targets)
@@ -245,7 +245,7 @@ func TestConditionalPlaces(t *testing.T) {
 // TestSharedExits checks which requests are refused for a region whose exits other code reaches.
 func TestSharedExits(t *testing.T) {
 	program := &sir.Program{Regions: []sir.Region{{ID: "a:f", Name: "f", Kind: sir.Function}}}
-	module := Module{Program: program, Index: func() *sir.Index { return sir.NewIndex(program) }}
+	module := Module{Units: sir.NewIndex(program)}
 	targets := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{module}}}}
 	targets.Inside = func(*Module, *sir.Region) ([]sir.Region, error) {
 		return []sir.Region{{ID: "a:f/loop1", Code: &sir.Code{SharedExits: true}}, {ID: "a:f/loop2", Code: &sir.Code{}}}, nil

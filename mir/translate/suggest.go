@@ -58,7 +58,7 @@ func (s *suggestions) String() string {
 // didYouMean suggests regions with a similar id or name. Among equally similar regions, the
 // regions of the main module come first.
 func didYouMean(name string, t *Targets) string {
-	regions := t.gather(func(m *Module) []*sir.Region { return slices.Collect(m.Program.All()) })
+	regions := t.gather(func(m *Module) []*sir.Region { return slices.Collect(m.Units.All()) })
 	if len(regions) == 0 {
 		return ": the structure of no program of the application could be read"
 	}
@@ -77,7 +77,7 @@ func didYouMean(name string, t *Targets) string {
 func nameless(id string, t *Targets) string {
 	program, _, _ := strings.Cut(id, ":")
 	named, others := 0, 0
-	for _, r := range t.gather(func(m *Module) []*sir.Region { return slices.Collect(m.Program.All()) }) {
+	for _, r := range t.gather(func(m *Module) []*sir.Region { return slices.Collect(m.Units.All()) }) {
 		switch {
 		case !strings.HasPrefix(r.ID, program+":"):
 		case r.HasName():

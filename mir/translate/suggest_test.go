@@ -72,7 +72,7 @@ func TestUnknownUnits(t *testing.T) {
 	program := &sir.Program{Regions: []sir.Region{
 		{ID: "shop:buy_item", Name: "buy_item"}, {ID: "shop:_Z4sellv", Name: "sell()"}, {ID: "bare:func_10", Name: "func_10"}, {ID: "bare:_start", Name: "_start"}, {ID: "bare:func_20", Name: "func_20"},
 	}}
-	targets := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{{Program: program}}}}}
+	targets := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{{Units: sir.NewIndex(program)}}}}}
 	for name, want := range map[string]string{
 		"shop:by_item": "; did you mean shop:buy_item?", "shop:buy": "; did you mean shop:buy_item?", "sel()": "; did you mean shop:_Z4sellv (sell())?",
 		"shop:nothing_like_it": "; a sirreq lists the units and their ids", "bare:nothing_like_it": ": bare has no symbols, so that 2 of its functions are called func_",

@@ -58,13 +58,12 @@ type Thread struct {
 	Master bool
 }
 
-// Module is a program loaded into a process. Program is nil if its structure could not be
-// read; then there is no Index and no Locator.
+// Module is a program loaded into a process. Units is nil if its structure could not be
+// read; then there is no Locator.
 type Module struct {
 	Path    string
 	Bias    uint64 // difference of an address in the process and in the file
-	Program *sir.Program
-	Index   func() *sir.Index // of Program
+	Units   sir.Units
 	Locator sir.Locator
 	// Inside finds the regions inside a function; nil: it has none.
 	Inside func(context.Context, *sir.Region) ([]sir.Region, error)

@@ -51,7 +51,7 @@ func TestModuleCache(t *testing.T) {
 		return &modules[0]
 	}
 	first := look()
-	if u := first.Index().ByID("many:f_9999"); u == nil || u.Entry == 0 {
+	if u := first.Units.ByID("many:f_9999"); u == nil || u.Entry == 0 {
 		t.Errorf("f_9999 is %v", u)
 	}
 	if look() != first {

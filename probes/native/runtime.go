@@ -107,8 +107,7 @@ func (r *Runtime) open(m node.Module, name string, open binary.Opener) (translat
 	if err != nil {
 		return module, nil
 	}
-	program := image.Functions()
-	module.Program, module.Index, module.Locator, module.Inside = &program, image.Index, image, image.Inside
+	module.Units, module.Locator, module.Inside = image.Units(), image, image.Inside
 	module.Line, module.Inlined, module.Whole, module.Copies = image.Line, image.Inlined, image.Whole, image.Copies
 	module.Branch, module.Declared = image.Branch, image.Declared
 	return module, image
@@ -301,8 +300,8 @@ func tag(s *sir.Structure) string {
 // with its libraries, if pid is not 0.
 func (r *Runtime) Weavings(path string, pid int) (ids []string) {
 	if pid == 0 {
-		if image, err := r.cache.Open(path, binary.FromDisk); err == nil && image.Functions().Weaving != "" {
-			return []string{image.Functions().Weaving}
+		if image, err := r.cache.Open(path, binary.FromDisk); err == nil && image.Units().Weaving() != "" {
+			return []string{image.Units().Weaving()}
 		}
 		return nil
 	}
@@ -311,8 +310,8 @@ func (r *Runtime) Weavings(path string, pid int) (ids []string) {
 		return nil
 	}
 	for _, m := range modules {
-		if m.Program != nil && m.Program.Weaving != "" {
-			ids = append(ids, m.Program.Weaving)
+		if m.Units != nil && m.Units.Weaving() != "" {
+			ids = append(ids, m.Units.Weaving())
 		}
 	}
 	return ids

@@ -40,6 +40,10 @@ type Image struct {
 	// functions is the program without its files and lines.
 	functions  func() sir.Program
 	index      func() *sir.Index
+	ids        func() *identities
+	marked     func() *sir.Program // with nothing but markers and woven regions
+	marks      func() *sir.Index   // of marked
+	few        *fewUnits
 	frames     func() frameTable
 	imports    func() imported
 	handlers   func() handlerTable
@@ -92,6 +96,10 @@ func newImage(path, name string, f File, debug DebugFiles) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
+	im.ids = sync.OnceValue(func() *identities { return newIdentities(im.base(), im.funcs) })
+	im.marked = sync.OnceValue(im.makeMarked)
+	im.marks = sync.OnceValue(func() *sir.Index { return sir.NewIndex(im.marked()) })
+	im.few = &fewUnits{im: im}
 	im.functions = sync.OnceValue(im.makeFunctions)
 	im.program = newOnce(im.makeProgram)
 	im.index = sync.OnceValue(func() *sir.Index {

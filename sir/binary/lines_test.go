@@ -137,7 +137,7 @@ func TestSeparateDebugFile(t *testing.T) {
 func TestFunctionsReadsNoLines(t *testing.T) {
 	im := open(t, named(t, "O2"))
 	got := im.Functions()
-	if im.Index().ByName("main") == nil {
+	if im.Units().ByName("main") == nil {
 		t.Error("the index has no main")
 	}
 	if im.lines.data.value.Load() != nil {

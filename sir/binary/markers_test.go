@@ -51,10 +51,10 @@ func TestMarkersAgreeWithReadelf(t *testing.T) {
 		}
 	}
 	im := open(t, program)
-	if at, err := im.Entries(im.Index().ByID("marked:marked:end")); err != nil || len(at) < 1 {
+	if at, err := im.Entries(im.Units().ByID("marked:marked:end")); err != nil || len(at) < 1 {
 		t.Errorf("the marker end is at %#x, %v", at, err)
 	}
-	if _, err := im.Entries(im.Index().ByID("marked:marked:seldom")); err == nil || !strings.Contains(err.Error(), "only while a counter") {
+	if _, err := im.Entries(im.Units().ByID("marked:marked:seldom")); err == nil || !strings.Contains(err.Error(), "only while a counter") {
 		t.Errorf("a marker with a semaphore: %v", err)
 	}
 }

@@ -3,9 +3,7 @@ package binary
 import (
 	"context"
 	"errors"
-	"path"
 	"slices"
-	"strconv"
 
 	"mirador/sir"
 	"mirador/sir/safedwarf"
@@ -35,8 +33,13 @@ func (im *Image) Program(ctx context.Context) (sir.Program, error) {
 // nearly all the time of Program, because all debug information must be read.
 func (im *Image) Functions() sir.Program { return im.functions() }
 
-// Index returns an index of the units of Functions. The first call creates it.
-func (im *Image) Index() *sir.Index { return im.index() }
+// Units finds the units of Functions.
+func (im *Image) Units() sir.Units {
+	if len(im.funcs) < many {
+		return im.index()
+	}
+	return im.few
+}
 
 func (im *Image) makeProgram(ctx context.Context) (sir.Program, error) {
 	p := im.functions()
@@ -46,63 +49,31 @@ func (im *Image) makeProgram(ctx context.Context) (sir.Program, error) {
 
 func (im *Image) makeFunctions() sir.Program {
 	units := make([]sir.Region, 0, len(im.funcs))
-	ids := newIdentities(im.base(), im.funcs)
-	for _, f := range im.funcs {
-		// The resolver of an IFUNC has the name of the function that it selects, but is
-		// executed once: a unit of that name would measure the wrong code. A cold part is not
-		// entered by a call.
-		if f.ifunc || isCold(f.name) {
-			continue
+	for i := range im.funcs {
+		if im.funcs[i].isUnit() {
+			units = append(units, im.unit(i))
 		}
-		units = append(units, sir.Region{
-			ID: ids.of(f), Name: im.sourceName(f.name), Symbol: printable(f.name),
-			Kind: sir.Function, Entry: f.addr, Size: f.size,
-		})
 	}
-	woven, weaving := im.woven(units)
-	return sir.Program{Path: im.path, BuildID: im.buildID, Weaving: weaving, Regions: units, Markers: append(im.markers(), woven...)}
+	marked := im.marked()
+	return sir.Program{Path: im.path, BuildID: im.buildID, Weaving: marked.Weaving, Regions: units, Markers: marked.Markers}
 }
 
-// identities assigns a unique id to every function.
-type identities struct {
-	base   string
-	shared map[string]int // number of functions with the symbol of a local one
-	used   map[string]int
+// isUnit reports whether a function is a unit. The resolver of an IFUNC has the name of the function that it
+// selects, but is executed once: a unit of that name would measure the wrong code. A cold part is not
+// entered by a call.
+func (s *symbol) isUnit() bool { return !s.ifunc && !isCold(s.name) }
+
+// unit returns the unit of a function.
+func (im *Image) unit(i int) sir.Region {
+	f := &im.funcs[i]
+	return sir.Region{
+		ID: im.ids().of(i), Name: im.sourceName(f.name), Symbol: printable(f.name),
+		Kind: sir.Function, Entry: f.addr, Size: f.size,
+	}
 }
 
-func newIdentities(base string, funcs []symbol) *identities {
-	ids := &identities{base: printable(base), shared: map[string]int{}, used: make(map[string]int, len(funcs))}
-	for i := range funcs {
-		if funcs[i].local {
-			ids.shared[funcs[i].name] = 0
-		}
-	}
-	for i := range funcs {
-		if n, ok := ids.shared[funcs[i].name]; ok {
-			ids.shared[funcs[i].name] = n + 1
-		}
-	}
-	return ids
-}
-
-func (ids *identities) of(f symbol) string {
-	id := ids.base + ":" + printable(f.name)
-	switch {
-	case f.version != "":
-		id += "@" + printable(f.version)
-	case f.local && ids.shared[f.name] > 1 && f.file != "":
-		id += "~" + printable(path.Base(f.file))
-	}
-	ids.used[id]++
-	n := ids.used[id]
-	for n > 1 {
-		next := id + "~" + strconv.Itoa(n)
-		if ids.used[next] == 0 {
-			ids.used[id] = n
-			ids.used[next]++
-			return next
-		}
-		n++
-	}
-	return id
+// makeMarked returns the program without its units: its markers and woven regions.
+func (im *Image) makeMarked() *sir.Program {
+	woven, weaving := im.woven()
+	return &sir.Program{Weaving: weaving, Markers: append(im.markers(), woven...)}
 }

@@ -17,7 +17,7 @@ const wovenProvider = "mirador"
 
 // woven returns the woven regions of the program in the order of their ids, and the id of the weaving, ""
 // if there is none. All code with the id of a region is one region: the compiler may copy it.
-func (im *Image) woven(units []sir.Region) (all []sir.Region, weaving string) {
+func (im *Image) woven() (all []sir.Region, weaving string) {
 	found := make(wovenRegions)
 	im.eachMarker(func(m marker) {
 		what, rest, _ := strings.Cut(m.name, ":")
@@ -42,7 +42,7 @@ func (im *Image) woven(units []sir.Region) (all []sir.Region, weaving string) {
 		}
 	}
 	for _, r := range found {
-		im.finishWoven(r, units)
+		im.finishWoven(r)
 		all = append(all, *r)
 	}
 	slices.SortFunc(all, func(a, b sir.Region) int { return cmp.Compare(a.ID, b.ID) })
@@ -81,7 +81,7 @@ func wovenKind(k sir.Kind) bool {
 
 // finishWoven says what cannot be measured of a woven region. A function has the address of its unit, because other
 // regions inside it are found by that.
-func (im *Image) finishWoven(r *sir.Region, units []sir.Region) {
+func (im *Image) finishWoven(r *sir.Region) {
 	c := r.Code
 	c.Entries, c.Exits = ascending(c.Entries), ascending(c.Exits)
 	if len(c.Entries) == 0 {
@@ -90,8 +90,10 @@ func (im *Image) finishWoven(r *sir.Region, units []sir.Region) {
 	} else if r.Entry = c.Entries[0]; len(c.Exits) == 0 {
 		c.Untimed = errNeverLeft.Error()
 	}
-	if i := slices.IndexFunc(units, func(u sir.Region) bool { return u.ID == r.ID }); i >= 0 {
-		r.Entry, r.Size = units[i].Entry, units[i].Size
+	ids := im.ids()
+	if own, ok := strings.CutPrefix(r.ID, ids.base); ok && ids.find(own) >= 0 {
+		f := im.funcs[ids.find(own)]
+		r.Entry, r.Size = f.addr, f.size
 	}
 }
 

@@ -130,7 +130,7 @@ func compareWoven(t *testing.T, program string, regions []*sir.Region, counts ma
 	im := open(t, program)
 	var all []uint64
 	for _, r := range regions {
-		w := im.Index().ByID(r.ID)
+		w := im.Units().ByID(r.ID)
 		if w == nil || w.Form != sir.Woven || w.Kind != r.Kind {
 			t.Fatalf("%s has %s as %+v", program, r.ID, w)
 		}
@@ -144,7 +144,7 @@ func compareWoven(t *testing.T, program string, regions []*sir.Region, counts ma
 		return n
 	}
 	for _, r := range regions {
-		c := im.Index().ByID(r.ID).Code
+		c := im.Units().ByID(r.ID).Code
 		if begun, ended, want := sum(c.Entries), sum(c.Exits), expected(r, counts); begun != want || ended != want {
 			t.Errorf("%s in line %d is begun %d and ended %d times, gcov says %d", r.ID, r.Line, begun, ended, want)
 		}
@@ -171,7 +171,7 @@ int main(int argc, char **argv) { (void)argv; return f(argc) & 1; }
 	run(t, "gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", program, file)
 	im := open(t, program)
 	for id, why := range map[string]string{"ways:f/if1": "depends on the way there", "ways:f/if1.then": "the stack pointer is not the same", "ways:f/loop1": "", "ways:f/loop1/body": "", "ways:main": ""} {
-		r := im.Index().ByID(id)
+		r := im.Units().ByID(id)
 		if at, err := im.Entries(r); err != nil || len(at) == 0 {
 			t.Errorf("%s begins at %#x, %v", id, at, err)
 		}

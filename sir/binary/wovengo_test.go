@@ -240,7 +240,7 @@ func TestWovenAgreesWithCover(t *testing.T) {
 		if begun, ended, want := passed[begins], passed[ends], expectedInGo(r, blocks[r.File]); begun != want || ended != want {
 			t.Errorf("%s in line %d is begun %d and ended %d times, go tool cover says %d", r.ID, r.Line, begun, ended, want)
 		}
-		if w := im.Index().ByID(r.ID); passed[begins] > 0 && (w == nil || w.Kind != r.Kind || len(w.Code.Entries) != 1 || len(w.Code.Exits) != 1) {
+		if w := im.Units().ByID(r.ID); passed[begins] > 0 && (w == nil || w.Kind != r.Kind || len(w.Code.Entries) != 1 || len(w.Code.Exits) != 1) {
 			t.Errorf("the stripped program has %s as %+v", r.ID, w)
 		}
 	}

@@ -103,13 +103,20 @@ func Read(r io.ReaderAt, offset, length uint64) (*Module, error) {
 		if p.Type != elf.PT_LOAD {
 			continue
 		}
-		bytes := make([]byte, p.Filesz)
+		before := uint64(0) // a mapping begins at a page boundary, which may be before the segment
+		mapped := p.Flags&elf.PF_X != 0 && p.Off&^(page-1) <= offset && offset < p.Off+p.Filesz
+		if mapped && offset < p.Off {
+			before = p.Off - offset
+		}
+		all := make([]byte, before+p.Filesz)
+		bytes := all[before:]
 		if n, err := p.ReadAt(bytes, 0); err != nil && n < len(bytes) {
 			return nil, err
 		}
 		s.all = append(s.all, segment{p.Vaddr, bytes})
-		if p.Flags&elf.PF_X != 0 && p.Off&^(page-1) <= offset && offset < p.Off+p.Filesz {
-			s.code = part(p, bytes, offset, length)
+		if mapped { // the code may be most of a file of 500 MB: it is not copied
+			code := all[offset+before-p.Off:]
+			s.code = segment{p.Vaddr + offset - p.Off, code[:min(uint64(len(code)), length)]}
 		}
 	}
 	if s.code.bytes == nil {
@@ -143,19 +150,6 @@ func goroutines(file *elf.File, begin uint64) *Goroutines {
 }
 
 const page = 0x1000
-
-// part returns the mapped part of a segment, from an offset in the file. A mapping begins
-// at a page boundary, which may be before the segment.
-func part(p *elf.Prog, bytes []byte, offset, length uint64) segment {
-	before := uint64(0)
-	if offset < p.Off {
-		before = p.Off - offset
-	} else {
-		bytes = bytes[offset-p.Off:]
-	}
-	code := append(make([]byte, before), bytes...)
-	return segment{p.Vaddr + offset - p.Off, code[:min(uint64(len(code)), length)]}
-}
 
 // symbols lists the functions of both symbol tables.
 func symbols(file *elf.File, code segment) []symbol {
