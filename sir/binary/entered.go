@@ -36,7 +36,7 @@ func (im *Image) entered(unit *sir.Region) (uint64, error) {
 	}
 	f, ok := im.find(unit.Entry)
 	if !ok || f.addr != unit.Entry {
-		return 0, &CodeError{unit.Name, unit.Entry, "no function of " + im.base() + " begins"}
+		return 0, &CodeError{unit.Name, unit.Entry, "no function of " + im.name + " begins"}
 	}
 	code, err := im.code(f.addr, f.size)
 	if err != nil {

@@ -29,7 +29,7 @@ func (im *Image) Exits(unit *sir.Region) ([]uint64, error) {
 	}
 	f, ok := im.find(unit.Entry)
 	if !ok || f.addr != unit.Entry {
-		return nil, &CodeError{unit.Name, unit.Entry, "no function of " + im.base() + " begins"}
+		return nil, &CodeError{unit.Name, unit.Entry, "no function of " + im.name + " begins"}
 	}
 	parts, err := im.parts(f)
 	if err != nil {

@@ -96,8 +96,11 @@ func newImage(path, name string, f File, debug DebugFiles) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	im.ids = sync.OnceValue(func() *identities { return newIdentities(im.base(), im.funcs) })
-	im.marked = sync.OnceValue(im.makeMarked)
+	im.ids = sync.OnceValue(func() *identities { return newIdentities(im.name, im.funcs) })
+	im.marked = sync.OnceValue(func() *sir.Program {
+		woven, weaving := im.woven()
+		return &sir.Program{Weaving: weaving, Markers: append(im.markers(), woven...)}
+	})
 	im.marks = sync.OnceValue(func() *sir.Index { return sir.NewIndex(im.marked()) })
 	im.few = &fewUnits{im: im}
 	im.functions = sync.OnceValue(im.makeFunctions)
@@ -142,9 +145,6 @@ func (im *Image) Path() string { return im.path }
 
 // BuildID returns the build id in hexadecimal, "" if the file has none.
 func (im *Image) BuildID() string { return im.buildID }
-
-// base returns the prefix of every id of the image.
-func (im *Image) base() string { return im.name }
 
 // code reads size bytes of machine code at addr, an address in the file.
 func (im *Image) code(addr, size uint64) ([]byte, error) {

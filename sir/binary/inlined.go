@@ -382,7 +382,7 @@ func (o *sourceFunction) is(name string) bool {
 // inlined returns the region of all instances of one function.
 func (m *lineMaker) inlined(all []instance) sir.Region {
 	r := sir.Region{Kind: sir.Inlined, Symbol: all[0].called(), Name: all[0].source(), Code: m.joined(all)}
-	r.ID = m.im.base() + ":" + r.Symbol
+	r.ID = m.im.name + ":" + r.Symbol
 	r.Code.Callee = r.Name
 	finish(&r)
 	return r

@@ -28,7 +28,7 @@ func (im *Image) Line(ctx context.Context, file string, line int) (*sir.Region, 
 		return nil, err
 	}
 	if !f.statements(line) {
-		return nil, &sir.LineError{Program: im.base(), File: file, Line: line, Near: f.near(line)}
+		return nil, &sir.LineError{Program: im.name, File: file, Line: line, Near: f.near(line)}
 	}
 	m := newLineMaker(ctx, im, file)
 	r := m.region(f, line)
@@ -74,7 +74,7 @@ func newLineMaker(ctx context.Context, im *Image, file string) *lineMaker {
 func (m *lineMaker) region(f *sourceFile, line int) sir.Region {
 	r := sir.Region{Kind: sir.Line, File: f.path, Line: line, Code: &sir.Code{EndLine: line}}
 	r.Name = path.Base(f.path) + ":" + strconv.Itoa(line)
-	r.ID = fmt.Sprintf("%s:%s:%d", m.im.base(), m.file, line)
+	r.ID = fmt.Sprintf("%s:%s:%d", m.im.name, m.file, line)
 	c := r.Code
 	for rows := sortRows(f.lines[line]); len(rows) > 0; {
 		owner, rest, err := m.split(rows)

@@ -65,7 +65,7 @@ func (im *Image) markers() []sir.Region {
 		name := m.provider + ":" + m.name
 		r := found[name]
 		if r == nil {
-			r = &sir.Region{ID: printable(im.base()) + ":" + name, Name: name, Symbol: name, Kind: sir.Marker, Code: &sir.Code{}}
+			r = &sir.Region{ID: printable(im.name) + ":" + name, Name: name, Symbol: name, Kind: sir.Marker, Code: &sir.Code{}}
 			found[name] = r
 		}
 		if m.semaphore {

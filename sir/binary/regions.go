@@ -27,7 +27,7 @@ import (
 func (im *Image) Inside(ctx context.Context, unit *sir.Region) ([]sir.Region, error) {
 	f, ok := im.find(unit.Entry)
 	if unit.Kind != sir.Function || !ok || f.addr != unit.Entry {
-		return nil, &CodeError{unit.Name, unit.Entry, "no function of " + im.base() + " begins"}
+		return nil, &CodeError{unit.Name, unit.Entry, "no function of " + im.name + " begins"}
 	}
 	if known, ok := im.inner.find(f.addr); ok {
 		return known, nil
@@ -410,7 +410,7 @@ func (im *Image) fill(ctx context.Context, r *sir.Region) {
 	err := guard(im.path, func() (err error) {
 		f, ok := im.find(r.Entry)
 		if !ok || f.addr != r.Entry {
-			return &CodeError{r.Name, r.Entry, "no function of " + im.base() + " begins"}
+			return &CodeError{r.Name, r.Entry, "no function of " + im.name + " begins"}
 		}
 		r.Regions, err = im.inside(ctx, f, r)
 		return err

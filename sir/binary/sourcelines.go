@@ -36,7 +36,7 @@ func (f *sourceFile) statements(line int) bool {
 // The error is a *sir.LineError if there are none or several.
 func (im *Image) sourceFile(ctx context.Context, name string) (*sourceFile, error) {
 	refuse := func(why string) (*sourceFile, error) {
-		return nil, &sir.LineError{Program: im.base(), File: name, Why: why}
+		return nil, &sir.LineError{Program: im.name, File: name, Why: why}
 	}
 	if im.lines.data == nil {
 		return refuse("the program has no line table: compile it with -g, or install its debug information")

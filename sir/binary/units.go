@@ -71,9 +71,3 @@ func (im *Image) unit(i int) sir.Region {
 		Kind: sir.Function, Entry: f.addr, Size: f.size,
 	}
 }
-
-// makeMarked returns the program without its units: its markers and woven regions.
-func (im *Image) makeMarked() *sir.Program {
-	woven, weaving := im.woven()
-	return &sir.Program{Weaving: weaving, Markers: append(im.markers(), woven...)}
-}
