@@ -1,6 +1,9 @@
 package mir
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Decompress returns the tuples of a measurement document. Each request has the ProbeID,
 // Metrics, Functions and Entities of the last request that defined a probe; the result has
@@ -56,7 +59,7 @@ func (v Values) read(document Measurement) (Values, error) {
 		forest = anyEntity()
 	}
 	var elements []Measurement
-	if len(document.Children) > 0 || document.Value != "" || document.identified() || !forest[0].symbolic() {
+	if len(document.Children) > 0 || document.Value != "" || document.identified() || countNamed(forest) > 0 {
 		elements = contents(forest, document)
 	}
 	err := r.siblings(forest, elements, Tuple{})
@@ -87,13 +90,13 @@ func (r *unfolding) leaves(m Measurement, ids Tuple) {
 }
 
 // siblings reads the elements of entities at the same level. Each named entity has one
-// element, a symbol has the others.
+// element, a symbol has the others. If there are several symbols, each has ids of its kind.
 func (r *unfolding) siblings(forest []Entity, elements []Measurement, ids Tuple) error {
 	for i := range forest {
 		e := &forest[i]
 		n := 1
 		if e.symbolic() {
-			n = len(elements) - len(forest[i+1:])
+			n = ofSymbol(forest[i:], elements)
 		}
 		if n < 0 || n > len(elements) {
 			return fmt.Errorf("the document has no element for %s %s", e.Kind, e.ID)
@@ -116,6 +119,20 @@ func (r *unfolding) siblings(forest []Entity, elements []Measurement, ids Tuple)
 		return fmt.Errorf("the document has %d elements more than the request asks for", len(elements))
 	}
 	return nil
+}
+
+// ofSymbol returns how many elements the symbol at the beginning of forest has.
+func ofSymbol(forest []Entity, elements []Measurement) int {
+	kind, others := forest[0].Kind, forest[1:]
+	most := len(elements) - countNamed(others)
+	if countNamed(others) == len(others) {
+		return most
+	}
+	n := 0
+	for n < most && *elements[n].id(kind) != "" {
+		n++
+	}
+	return n
 }
 
 // symbol reads the elements for * or ?. Consecutive elements without an id of the kind belong
@@ -162,10 +179,31 @@ func (r *unfolding) inside(e *Entity, elements []Measurement, ids Tuple) error {
 // contents returns the elements that an element around entities contains. A Measured leaves
 // out the element around a single one: see nest.
 func contents(forest []Entity, m Measurement) []Measurement {
-	if len(m.Children) == 0 || m.identified() || len(forest) == 1 && !forest[0].symbolic() {
+	if len(m.Children) == 0 || m.identified() || countNamed(forest) == 1 && alone(forest, m.Children) {
 		return []Measurement{m}
 	}
 	return m.Children
+}
+
+// alone reports whether elements are inside that of the only named entity of a forest, because no
+// symbol has an element beside it. Elements of the symbols would have ids, and its own one has none.
+func alone(forest []Entity, elements []Measurement) bool {
+	without := 0
+	for i := range elements {
+		if !slices.ContainsFunc(forest, func(e Entity) bool { return e.symbolic() && *elements[i].id(e.Kind) != "" }) {
+			without++
+		}
+	}
+	return without != 1 || len(elements) == 1
+}
+
+func countNamed(forest []Entity) (n int) {
+	for i := range forest {
+		if !forest[i].symbolic() {
+			n++
+		}
+	}
+	return n
 }
 
 // below returns the elements inside the element of a named entity: see grouping.named.

@@ -2,7 +2,6 @@ package mir
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 
@@ -29,19 +28,33 @@ func TestDecompressWithoutEntities(t *testing.T) {
 				}
 			}
 		}
-		document, written := compressed(t, v)
-		read, err := Decompress([]Values{v}, document)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := map[string]string{}
-		for _, tuple := range read[0].Tuples {
-			got[tuple.name()] = tuple.Value
-		}
-		if !maps.Equal(got, want) {
-			t.Fatalf("%s\ngot  %v\nwant %v", written, got, want)
-		}
+		checkReversible(t, func(*Values) map[string]string { return want }, v)
 	})
+}
+
+// TestDecompressSymbols checks requests with several symbols, whose kinds differ, beside named entities.
+func TestDecompressSymbols(t *testing.T) {
+	entities := []Entity{named(Process, "?"), named(Thread, "t_1"), named(Thread, "?"), named(Node, "*")}
+	some := []Tuple{{ProcessID: "p_1"}, {ThreadID: "t_1"}, {ThreadID: "t_2"}, {NodeID: "n_1"}, {NodeID: "n_2"}}
+	for chosen := range 1 << len(some) {
+		for metrics := range 2 {
+			v := Values{Metrics: metrics + 1, Entities: entities}
+			want := map[string]string{}
+			for i, tuple := range some {
+				for tuple.Metric = 0; tuple.Metric <= metrics; tuple.Metric++ {
+					tuple.Value = ""
+					if chosen&(1<<i) != 0 {
+						tuple.Value = fmt.Sprint(len(want))
+						v.Tuples = append(v.Tuples, tuple)
+					}
+					if tuple.Value != "" || tuple.ThreadID == "t_1" {
+						want[tuple.name()] = tuple.Value
+					}
+				}
+			}
+			checkReversible(t, func(*Values) map[string]string { return want }, v)
+		}
+	}
 }
 
 // TestDecompressStatistics checks that statistics keep the ids around them.

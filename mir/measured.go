@@ -25,7 +25,7 @@ type Tuple struct {
 
 // Measured is the measurement document of some probes, in the given order. Encode sorts and
 // compresses the values while it writes them, by the rules of MIR 6. A reader who knows the
-// requests can identify every value; see Decompress. For that, Encode fixes four points that
+// requests can identify every value; see Decompress. For that, Encode fixes five points that
 // the text of MIR leaves open:
 //
 //   - Where the request names entities, the document omits their ids and identifies them by
@@ -37,6 +37,8 @@ type Tuple struct {
 //     makes one level of nesting.
 //   - Only neighbours are merged, so order is never lost. Under * and ? entities are sorted by
 //     the numbers in their ids.
+//   - A value that several entities of the request stand for has the place of one that names its
+//     entity, else that of *, else that of ?.
 //
 // With aggregation, the statistics cover all entities together: metric by metric and statistic
 // by statistic. Statistics that name an entity carry its ids.

@@ -23,8 +23,12 @@ func reversible(t *rapid.T) {
 	for i := range probes {
 		probes[i] = measured(t, fmt.Sprintf("probe_%d", i))
 	}
+	singleLevels(t, checkReversible(t, expected, probes...))
+}
+
+// checkReversible checks that the document of probes, which it returns, has the wanted values.
+func checkReversible(t interface{ Fatalf(string, ...any) }, want func(*Values) map[string]string, probes ...Values) *Measurement {
 	document, written := compressed(t, probes...)
-	singleLevels(t, document)
 	read, err := Decompress(probes, document)
 	if err != nil {
 		t.Fatalf("%s: %v", written, err)
@@ -34,10 +38,11 @@ func reversible(t *rapid.T) {
 		for _, tuple := range read[i].Tuples {
 			got[tuple.name()] = tuple.Value
 		}
-		if want := expected(&probes[i]); !maps.Equal(got, want) {
+		if want := want(&probes[i]); !maps.Equal(got, want) {
 			t.Fatalf("%s\ngot  %v\nwant %v", written, got, want)
 		}
 	}
+	return document
 }
 
 // TestKeysSortLikeIDs checks that tuples with keys are sorted as without, and that the same
@@ -150,7 +155,8 @@ func flat(m *Measurement, process, thread string) []string {
 // measured generates a request and tuples for it, some of them missing, in any order.
 func measured(t *rapid.T, probe string) Values {
 	v := Values{ProbeID: probe, Metrics: rapid.IntRange(1, 3).Draw(t, "metrics")}
-	v.Entities = requested(t, kinds())
+	symbols := rapid.SliceOfN(rapid.SampledFrom([]string{"*", "?"}), kindCount, kindCount).Draw(t, "symbols")
+	v.Entities = requested(t, kinds(), symbols)
 	var measure func(path []*Entity, ids Tuple)
 	measure = func(path []*Entity, ids Tuple) {
 		e := path[len(path)-1]
@@ -180,22 +186,19 @@ func measured(t *rapid.T, probe string) Values {
 	return v
 }
 
-// requested generates the entities of a request: at each level either named entities or one
-// symbol.
-func requested(t *rapid.T, allowed []EntityKind) []Entity {
-	ids := []string{"*"}
-	if flag(t) {
-		ids = []string{"?"}
-	}
-	if flag(t) {
-		ids = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 1, 3, rapid.ID).Draw(t, "named")
-	}
+// requested generates the entities of a request: at each level named entities and at most one
+// symbol. Each kind has one symbol: with both, ? would stand for what * does not have.
+func requested(t *rapid.T, allowed []EntityKind, symbols []string) []Entity {
 	kind := rapid.SampledFrom(allowed).Draw(t, "kind")
+	ids := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 3, rapid.ID).Draw(t, "named")
+	if len(ids) == 0 || flag(t) {
+		ids = slices.Insert(ids, rapid.IntRange(0, len(ids)).Draw(t, "at"), symbols[kind.rank()])
+	}
 	all := make([]Entity, len(ids))
 	for i, id := range ids {
 		all[i] = Entity{Kind: kind, ID: id}
 		if inner := within(t, kind); len(inner) > 0 && flag(t) {
-			all[i].Children = requested(t, inner)
+			all[i].Children = requested(t, inner, symbols)
 		}
 	}
 	return all
@@ -249,7 +252,7 @@ func blankInside(all map[string]string, v *Values) {
 	visit = func(forest []Entity, path string) {
 		for i := range forest {
 			e := &forest[i]
-			for _, id := range present(all, path, e) {
+			for _, id := range present(all, path, e, forest) {
 				here := path + "/" + string(e.Kind) + "=" + id
 				if len(e.Children) > 0 {
 					visit(e.Children, here)
@@ -266,7 +269,8 @@ func blankInside(all map[string]string, v *Values) {
 	visit(v.Entities, "")
 }
 
-func present(all map[string]string, path string, e *Entity) []string {
+// present returns the ids of an entity that have values. A symbol has none of those that are named beside it.
+func present(all map[string]string, path string, e *Entity, beside []Entity) []string {
 	if !e.symbolic() {
 		return []string{e.ID}
 	}
@@ -275,6 +279,9 @@ func present(all map[string]string, path string, e *Entity) []string {
 		if rest, ok := strings.CutPrefix(key, path+"/"+string(e.Kind)+"="); ok {
 			found[rest[:strings.IndexAny(rest, "/ ")]] = true
 		}
+	}
+	for i := range beside {
+		delete(found, beside[i].ID)
 	}
 	var ids []string
 	for id := range found {

@@ -157,6 +157,31 @@ var compressions = []struct {
 			</measurement>`,
 	},
 	{
+		name: "a named thread has its own place after ? and *, wherever they are",
+		probes: []Values{{Metrics: 1, Entities: []Entity{named(Thread, "?"), named(Thread, "t_2"), named(Process, "*", named(Thread, "?"), named(Thread, "t_1"))}, Tuples: []Tuple{
+			{ThreadID: "t_1", Value: "1"}, {ThreadID: "t_2", Value: "2"}, {ThreadID: "t_3", Value: "3"},
+			{ProcessID: "p_1", ThreadID: "t_1", Value: "4"}, {ProcessID: "p_1", ThreadID: "t_2", Value: "5"},
+		}}},
+		document: `
+			<measurement>
+				<measurement threadId="t_1" value="1"/>
+				<measurement threadId="t_3" value="3"/>
+				<measurement value="2"/>
+				<measurement processId="p_1"><measurement threadId="t_2" value="5"/><measurement value="4"/></measurement>
+			</measurement>`,
+	},
+	{
+		name: "? stands for what * does not have",
+		probes: []Values{{Metrics: 1, Entities: []Entity{named(Process, "p_1", named(Thread, "?")), named(Process, "?", named(Thread, "*"))}, Tuples: []Tuple{
+			{ProcessID: "p_1", ThreadID: "t_1", Value: "1"}, {ProcessID: "p_1", ThreadID: "t_2", Value: "2"},
+		}}},
+		document: `
+			<measurement>
+				<measurement/>
+				<measurement processId="p_1"><measurement threadId="t_1" value="1"/><measurement threadId="t_2" value="2"/></measurement>
+			</measurement>`,
+	},
+	{
 		name: "a value that no entity asks for is kept",
 		probes: []Values{{Metrics: 1, Entities: []Entity{named(Process, "p_1")}, Tuples: []Tuple{
 			{ProcessID: "p_1", Value: "1"}, {ProcessID: "p_7", Value: "7"},

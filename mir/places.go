@@ -1,6 +1,7 @@
 package mir
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 )
@@ -14,21 +15,44 @@ type place struct {
 }
 
 // shape has bits for the kinds of the entities that a place names, and of those that it has
-// a symbol for.
-type shape struct{ named, symbolic uint8 }
+// the symbols * and ? for.
+type shape struct{ named, every, current uint8 }
 
-func (s shape) all() uint8 { return s.named | s.symbolic }
+func (s shape) all() uint8 { return s.named | s.every | s.current }
+
+// compareTo orders shapes that fit the same tuple. The one with more of the tuple's ids is the first. Then,
+// by the innermost kind in which they differ, a name is before *, and * before ?, which stands for
+// what the request does not have otherwise.
+func (s shape) compareTo(o shape) int {
+	if a, b := bits.OnesCount8(s.all()), bits.OnesCount8(o.all()); a != b {
+		return cmp.Compare(b, a)
+	}
+	for rank := kindCount - 1; rank >= 0; rank-- {
+		if a, b := s.at(rank), o.at(rank); a != b {
+			return cmp.Compare(a, b)
+		}
+	}
+	return 0
+}
+
+// at says how the shape has the kind of a rank: see compareTo.
+func (s shape) at(rank int) int {
+	return slices.IndexFunc([]uint8{s.named, s.every, s.current, ^s.all()}, func(kinds uint8) bool { return kinds&(1<<rank) != 0 })
+}
 
 // with returns the place of an entity inside the entity that p describes.
 func (p place) with(e *Entity) place {
 	rank := e.Kind.rank()
 	p.sort(rank)
-	if e.symbolic() {
-		p.symbolic |= 1 << rank
-		return p
+	switch e.ID {
+	case "*":
+		p.every |= 1 << rank
+	case "?":
+		p.current |= 1 << rank
+	default:
+		p.named |= 1 << rank
+		p.ids[1+rank] = e.ID
 	}
-	p.named |= 1 << rank
-	p.ids[1+rank] = e.ID
 	return p
 }
 
@@ -63,21 +87,28 @@ func (p *place) compare(a, b *Tuple) int {
 // finder finds the places for tuples. A request may have many places, but these have few
 // shapes.
 type finder struct {
-	shapes []shape
-	places []map[ids][]int32 // for each shape, by the ids of the named entities
-	found  []int32           // a buffer
+	shapes []shaped
+	found  []int32 // a buffer
+}
+
+// shaped has the places of a shape, by the ids of their named entities.
+type shaped struct {
+	shape
+	places map[ids][]int32
 }
 
 func newFinder(places []*place) *finder {
 	f := &finder{}
 	for i, p := range places {
-		at := slices.Index(f.shapes, p.shape)
+		at := slices.IndexFunc(f.shapes, func(s shaped) bool { return s.shape == p.shape })
 		if at < 0 {
 			at = len(f.shapes)
-			f.shapes, f.places = append(f.shapes, p.shape), append(f.places, make(map[ids][]int32))
+			f.shapes = append(f.shapes, shaped{p.shape, make(map[ids][]int32)})
 		}
-		f.places[at][p.ids] = append(f.places[at][p.ids], int32(i))
+		of := f.shapes[at].places
+		of[p.ids] = append(of[p.ids], int32(i))
 	}
+	slices.SortFunc(f.shapes, func(a, b shaped) int { return a.compareTo(b.shape) })
 	return f
 }
 
@@ -88,13 +119,12 @@ func newFinder(places []*place) *finder {
 func (f *finder) nth(t *Tuple, n int) int32 {
 	f.found = f.found[:0]
 	for _, exactly := range []bool{true, false} {
-		before := len(f.found)
-		for i, s := range f.shapes {
+		for _, s := range f.shapes {
 			if s.fits(t) == exactly {
-				f.found = append(f.found, f.places[i][t.named(s)]...)
+				f.found = append(f.found, s.places[t.named(s.shape)]...)
 			}
 		}
-		if slices.Sort(f.found[before:]); n < len(f.found) {
+		if n < len(f.found) {
 			return f.found[n]
 		}
 	}
