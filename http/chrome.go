@@ -132,7 +132,7 @@ func (w *chrome) event(e *probes.Traced) {
 		n := len(s.open)
 		if n == 0 || e.What == translate.Unmatched {
 			c.Phase, c.Scope = "i", "t"
-			c.Args["end"] = translate.Unmatched.String()
+			c.Args["end"] = e.What.String()
 		} else {
 			s.open = s.open[:n-1]
 		}

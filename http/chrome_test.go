@@ -137,7 +137,7 @@ func TestTraceRoute(t *testing.T) {
 	for _, e := range all {
 		found = append(found, e.Phase)
 	}
-	if got := strings.Join(found, ""); code != 200 || header.Get("Content-Type") != "application/json" || got != "MMiBiE" || all[3].Time != 1000.5 {
+	if got := strings.Join(found, ""); code != 200 || header.Get("Content-Type") != "application/json" || got != "MMiBiE" || all[2].Args["end"] != "leave" || all[3].Time != 1000.5 {
 		t.Errorf("%d %v, %s: %s", code, header, got, text)
 	}
 	if code, _, text := getTrace(t, b, "for=never"); code != http.StatusBadRequest {

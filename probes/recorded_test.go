@@ -80,6 +80,8 @@ func TestRecordsOfLevels(t *testing.T) {
 		`<codeRegion from="f.1a2b" to="f.1a2b"/><metric name="COUNT"/><metric name="SYSCALL_COUNT"/><metric name="THREAD_COUNT"/>`: "1 - 2, 1 1 3, 2 - 3, 2 1 4",
 		`<codeRegion from="f.1a2b" to="f.1a2b"/><metric name="THREAD_COUNT"/><event/>`:                                             "enter t_1 2, leave t_1 3, enter t_1 3, leave t_1 4",
 		`<codeRegion from="f.1a2b"/><metric name="THREAD_COUNT"/><event/>`:                                                         "enter t_1 2, leave t_1 -, enter t_1 3, leave t_1 -",
+		`<codeRegion to="f.1a2b"/><metric name="THREAD_COUNT"/><event/>`:                                                           "leave t_1 3, leave t_1 4",
+		`<codeRegion to="f.1a2b"/><metric name="COUNT"/><event/>`:                                                                  "leave t_1 1, leave t_1 2",
 	} {
 		whole := strings.Replace(eachIt(request+`<process id="p_1"/>`), `<codeRegion from="f.1a2b"/>`, "", 1)
 		withStream(t, whole, func(t *testing.T, h *harness, p *fake.Process, events <-chan deliver.Event) {

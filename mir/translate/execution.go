@@ -28,7 +28,7 @@ type What uint8
 const (
 	Executed  What = iota + 1 // an execution that measured the values
 	Entered                   // the region was entered, or an event began
-	Left                      // the region was left, or an event ended, that was entered before
+	Left                      // the region was left, or an event ended, that was entered before unless only ends are measured
 	Abandoned                 // an exception or longjmp has left the region since
 	Cut                       // records are lost: whether the region was left is not known
 	Unmatched                 // the region was left, and the record of its entry does not exist

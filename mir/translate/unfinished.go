@@ -83,6 +83,9 @@ func (r *Recorder) leave(t *recordedThread, rec *Record, sp uint64, metric int) 
 		n--
 	}
 	what := Unmatched
+	if r.plan.Gains.ends == atEnd { // no beginning is recorded
+		what = Left
+	}
 	if n > 0 && u.list[n-1].sp == sp {
 		what = Left
 		r.cut(u, len(u.list)-n, Abandoned, rec.Time)
