@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"slices"
 
 	"mirador/mir"
@@ -92,6 +93,6 @@ func amongOf(es []entity) (among []omis.Token) {
 // hasIn reports whether one of the entities has the instance of another one in a later view.
 func hasIn(es []entity, of *entity, in *Instance) bool {
 	return of.kind == mir.Thread && slices.ContainsFunc(es, func(e entity) bool {
-		return e.view() > of.view() && e.covers(in.within, in.Thread)
+		return e.view() > of.view() && e.covers(cmp.Or(in.within, of.owner), in.Thread)
 	})
 }
