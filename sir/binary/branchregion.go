@@ -177,7 +177,7 @@ func (b *branchPart) locate(m *lineMaker) (err error) {
 	if err != nil {
 		return err
 	}
-	b.plain = b.of.unoptimised(of)
+	b.plain = unoptimised(b.of.producer, of)
 	b.begun = make(map[uint64][]statement, len(b.of.statements))
 	for _, s := range b.of.statements {
 		b.begun[s.addr] = append(b.begun[s.addr], s)

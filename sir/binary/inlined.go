@@ -194,9 +194,9 @@ func (d *definition) add(e *dwarf.Entry) {
 
 // unoptimised reports whether the compiler certainly did not optimise a function: it keeps variables at one place of the
 // stack only then. gcc says it for a whole unit.
-func (o *owner) unoptimised(of *definition) bool {
-	if strings.HasPrefix(o.producer, "GNU ") {
-		return strings.Contains(o.producer, " -m") && !optimising.MatchString(o.producer) && (of == nil || of.moved == 0)
+func unoptimised(producer string, of *definition) bool {
+	if strings.HasPrefix(producer, "GNU ") {
+		return strings.Contains(producer, " -m") && !optimising.MatchString(producer) && (of == nil || of.moved == 0)
 	}
 	return of != nil && of.variables > 0 && of.moved == 0
 }

@@ -34,6 +34,11 @@ func (l *loopRegion) region() sir.Region {
 	enter, leave := append(l.Enter(&l.Graph), skip...), append(l.Leave(&l.Graph), skip...)
 	r.Code.Enter, r.Code.Leave = l.edges(enter), l.edges(leave)
 	l.measure(r.Code, enter, leave, nil, l.Holds)
+	_, _, err := l.plainTests()
+	if err == nil {
+		err = l.entersAtCall(r.Code)
+	}
+	refuse(r.Code, err)
 	return r
 }
 
@@ -58,12 +63,19 @@ func (l *loopRegion) body() []sir.Region {
 	for _, c := range r.Code.Ranges {
 		r.Size += c.High - c.Low
 	}
-	if err != nil {
-		r.Code.Uncounted, r.Code.Untimed = err.Error(), err.Error()
-	} else {
+	refuse(r.Code, err)
+	if err == nil {
 		l.measure(r.Code, enter, leave, nil, func(b int) bool { return slices.Contains(blocks, b) })
 	}
 	return []sir.Region{r}
+}
+
+// refuse removes where a region is counted, if there is an error.
+func refuse(c *sir.Code, err error) {
+	if err != nil {
+		c.Entries, c.When, c.Exits, c.SharedExits = nil, nil, nil, false
+		c.Uncounted, c.Untimed = err.Error(), err.Error()
+	}
 }
 
 // iterations returns the edges by which iterations begin and end.
@@ -90,6 +102,9 @@ var errOneLine = errors.New("the tests of the loop and its body are on one line 
 
 // tests returns the blocks at the beginning of the loop that only test whether it goes on.
 func (l *loopRegion) tests(control position) ([]int, error) {
+	if tests, known, err := l.plainTests(); known {
+		return tests, err
+	}
 	head := l.Heads[0]
 	if len(l.Body) == 1 || !l.isTest(head, control) || slices.ContainsFunc(l.Back(&l.Graph), l.restarts) {
 		return nil, nil

@@ -48,7 +48,17 @@ func (im *Image) inside(ctx context.Context, f symbol, unit *sir.Region) ([]sir.
 	if t.places, err = im.lines.positions(ctx, t.insts); err != nil {
 		return nil, err
 	}
-	t.llvm = isLLVM(im.lines.producer(ctx, f.addr))
+	producer := im.lines.producer(ctx, f.addr)
+	if t.llvm = isLLVM(producer); im.lines.data != nil {
+		d, err := im.lines.data.get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if d != nil {
+			of, _ := im.described(ctx, d, f.addr) // without it the function may be optimised
+			t.plain = unoptimised(producer, of)
+		}
+	}
 	inlined, err := im.instancesIn(ctx, f, t)
 	if err != nil {
 		return nil, err
@@ -113,6 +123,7 @@ type tree struct {
 	depth   []stackAt // before instructions
 	returns []bool    // of blocks: whether the function may return from there
 	llvm    bool      // LLVM compiled the function
+	plain   bool      // the compiler did not optimise the function
 }
 
 // at returns the position of the instruction at an address.

@@ -264,10 +264,11 @@ func (c *compared) compare(t *testing.T, tree string, sources []outlined, want c
 			is.equal++
 		default:
 			is.wrong++
-			if m.Kind != sir.Branch { // loops are found without their sources
-				continue
+			report := t.Errorf
+			if m.Kind != sir.Branch && !slices.Contains(compiler, "-O0") { // loops are found without their sources
+				report = t.Logf
 			}
-			t.Errorf("%s:%d %s is counted %d times, gcov says %d: %x %v", filepath.Base(m.File), m.Line, m.ID, n, m.want, m.Code.Entries, m.Code.When)
+			report("%s:%d the %s %s is counted %d times, gcov says %d: %x %v", filepath.Base(m.File), m.Line, m.Kind, m.ID, n, m.want, m.Code.Entries, m.Code.When)
 		}
 	}
 	for kind, is := range y {

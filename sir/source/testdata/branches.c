@@ -1,4 +1,5 @@
 /* Branches of all kinds. The program prints a number, and does the same in each run. */
+#include <setjmp.h>
 #include <stdio.h>
 
 static volatile int input = 7;
@@ -65,11 +66,44 @@ __attribute__((noinline)) static int jumps(int n) {
 	return found;
 }
 
+static jmp_buf back;
+
+__attribute__((noinline)) static void fails(int n) { if (n % 4 == 3) longjmp(back, 1); }
+
+__attribute__((noinline)) static int loops(int n) {
+	int at = 0, left = n;
+	fails(n);
+	while (left > 0 &&
+	       (work(left) != 9 || left == 2))
+		left -= 2;
+	while (work(1), left++ < n) { sum++; }
+	for (;;) {
+		while (work(at) < 3 && at < n)
+			at++;
+		if (++at > n) break;
+	}
+	do {
+		while (left > 1)
+			left--;
+		left -= 1;
+	} while (left > -n);
+	do { if (at % 3 == 0) continue; sum += at; } while (--at > 0);
+	for (at = 0; at < 3; at++) {
+		if (work(at) == n) continue;
+		sum--;
+	}
+	while (at < n && work(at)) at += 2;
+	return at;
+}
+
+static int tried(int n) { return setjmp(back) ? -1 : loops(n); }
+
 int main(void) {
 	for (int i = -4; i < 20; i++) {
 		work(sign(i) + sign(input - i));
 		chosen(i % 6 + (i == 9 ? ':' - 3 : 0));
 		nested(i, input);
+		sum += tried(i);
 	}
 	printf("%d\n", jumps(input) + sum);
 	return 0;
