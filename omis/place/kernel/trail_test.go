@@ -3,8 +3,11 @@
 package kernel_test
 
 import (
+	"fmt"
 	"math"
+	"os"
 	"testing"
+	"time"
 
 	"mirador/omis"
 	"mirador/omis/monitor/rig"
@@ -121,11 +124,26 @@ func TestUnreadNotes(t *testing.T) {
 	kernel.Unread(s, program.MostUnread)
 	const threads = 24 // some of them need the rows of others
 	g.Do("onebyone %d 3", threads)
+	awaitOneThread(t, g.ID.PID)
 	if err := p.Sweep(); err != nil {
 		t.Fatal(err)
 	}
 	if list := take(t, s, 3*threads); len(list) != program.MostUnread || list[len(list)-1].Mark != 1 {
 		t.Errorf("%d records", len(list))
+	}
+}
+
+// awaitOneThread waits until the kernel has ended all threads but one: pthread_join returns before that.
+func awaitOneThread(t *testing.T, pid int) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("%d threads, %v", len(threads), err)
+		}
+		if len(threads) == 1 {
+			return
+		}
 	}
 }
 
