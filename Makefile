@@ -52,7 +52,7 @@ siege: build needs-test ## besiege a gateway with many requests and mutated ones
 lint: needs-run ## check the code's form: gofmt, go vet, staticcheck
 	@scripts/lint
 
-trees: needs-test ## read more source packages of Debian, and all of Go's library, check their structures, and compare branches with gcov
+trees: needs-test ## read more source packages of Debian, and all of Go's library, check their structures, and compare branches and loops with gcov
 	go test -count=1 -timeout=60m -run 'Trees|StandardLibrary|AgreeWithGcov' ./sir/source -trees
 
 bench: build targets needs-bench ## measure how fast mirador is, beside other tools

@@ -38,6 +38,9 @@ func (l *loopRegion) region() sir.Region {
 	if err == nil {
 		err = l.entersAtCall(r.Code)
 	}
+	if err == nil {
+		err = l.unlikeSource(p, skip)
+	}
 	refuse(r.Code, err)
 	return r
 }
@@ -55,6 +58,9 @@ func (l *loopRegion) body() []sir.Region {
 		if !slices.Contains(tests, b) {
 			blocks = append(blocks, b)
 		}
+	}
+	if err == nil {
+		err = l.unlikeIteration(p, tests)
 	}
 	enter, leave := l.iterations(tests)
 	r.Code.Ranges = l.ranges(blocks)

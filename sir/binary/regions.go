@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -48,22 +49,38 @@ func (im *Image) inside(ctx context.Context, f symbol, unit *sir.Region) ([]sir.
 	if t.places, err = im.lines.positions(ctx, t.insts); err != nil {
 		return nil, err
 	}
-	producer := im.lines.producer(ctx, f.addr)
-	if t.llvm = isLLVM(producer); im.lines.data != nil {
-		d, err := im.lines.data.get(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if d != nil {
-			of, _ := im.described(ctx, d, f.addr) // without it the function may be optimised
-			t.plain = unoptimised(producer, of)
-		}
+	if err := t.compiled(ctx, f); err != nil {
+		return nil, err
 	}
 	inlined, err := im.instancesIn(ctx, f, t)
 	if err != nil {
 		return nil, err
 	}
 	return t.regions(unit.ID, inlined), nil
+}
+
+// compiled finds how a function was compiled, and where its statements begin.
+func (t *tree) compiled(ctx context.Context, f symbol) error {
+	im := t.im
+	producer := im.lines.producer(ctx, f.addr)
+	t.llvm = isLLVM(producer)
+	if im.lines.data == nil || !t.llvm && !strings.HasPrefix(producer, "GNU ") { // other compilers copy hardly any code
+		return nil
+	}
+	d, err := im.lines.data.get(ctx)
+	if d == nil {
+		return err
+	}
+	of, _ := im.described(ctx, d, f.addr) // without it the function may be optimised
+	if t.plain = unoptimised(producer, of); t.plain || len(t.loops) == 0 {
+		return ctx.Err()
+	}
+	statements, err := newLineMaker(ctx, im, "").statements(t, false)
+	if errors.Is(err, errManyRows) {
+		return nil // as without them
+	}
+	t.where = t.placesOf(statements)
+	return err
 }
 
 // tree analyses a function, without the positions of its instructions in the source.
@@ -124,6 +141,7 @@ type tree struct {
 	returns []bool    // of blocks: whether the function may return from there
 	llvm    bool      // LLVM compiled the function
 	plain   bool      // the compiler did not optimise the function
+	where   *places   // where statements begin in optimised code, nil if it is not known
 }
 
 // at returns the position of the instruction at an address.
@@ -175,14 +193,11 @@ func (t *tree) regions(id string, inlined []sir.Region) []sir.Region {
 
 // loopAt returns the innermost loop with an instruction, -1 for none.
 func (t *tree) loopAt(innermost []int, addr uint64) int {
-	i := t.instAt(addr)
-	for i > 0 && t.starts[i] == 0 {
-		i--
-	}
-	if i < 0 {
+	b := t.blockWith(addr)
+	if b < 0 {
 		return -1
 	}
-	return innermost[t.starts[i]-1]
+	return innermost[b]
 }
 
 // innermost returns the innermost loop of each block, -1 for none.
