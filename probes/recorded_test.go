@@ -98,8 +98,8 @@ func TestRecordsOfLevels(t *testing.T) {
 	}
 }
 
-// TestLostRecordsOfGroup checks that an execution of which the target has overwritten some records shows no values
-// of a group, and that the loss is reported.
+// TestLostRecordsOfGroup checks that an execution shows no values of a group if the target has overwritten some of its
+// records, and that the loss is reported.
 func TestLostRecordsOfGroup(t *testing.T) {
 	withStream(t, eachIt(`<metric name="SYSCALL_COUNT"/><thread id="t_1"/><thread id="t_2"/>`), func(t *testing.T, h *harness, p *fake.Process, events <-chan deliver.Event) {
 		const executed, room, records = 3000, 1 << 13, 4 // the number of values, two of them, and the end

@@ -15,8 +15,8 @@ import (
 // of it to translate the symbols of C++ into names, and a gigabyte of memory. A few units of such a program are found
 // in its symbols.
 
-// many is the number of functions from which this is worth the effort; tests change it.
-var many = 1 << 16
+// many is the number of functions from which this is worth the effort.
+const many = 1 << 16
 
 // mostSearches is the number of searches of all symbols after which an index of all units is made: each takes some
 // milliseconds.

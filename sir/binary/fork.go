@@ -31,7 +31,7 @@ func hold(areas []area, p position) bool {
 	return after > 0 && areas[after-1].holds(p)
 }
 
-// fork is an if or a switch of a source file, one branch of which is measured.
+// fork is an if or a switch of a source file. One of its branches is measured.
 type fork struct {
 	file     string // in line tables
 	whole    area

@@ -15,7 +15,7 @@ import (
 	"mirador/sir/binary"
 )
 
-// compared is a program of others, some files of which are compared with gcov.
+// compared is a program of others. Some of its files are compared with gcov.
 type compared struct {
 	name   string
 	files  []string // that are compared
