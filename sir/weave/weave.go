@@ -2,8 +2,8 @@
 // instruction nop with a note that names the region. Package sir/binary finds the notes. A region ends whatever
 // way control takes out of it: by its end, return, break, goto or an exception.
 //
-// The package imports sir, and the scanner of Fortran. It starts no goroutines and touches no files. Texts and ids may come from
-// strangers: what is written into a source has no characters but those of names.
+// A package below reads and writes each language; package woven is what they share. None starts goroutines or touches files.
+// Texts and ids may come from strangers: what is written into a source has no characters but those of names.
 package weave
 
 import (
@@ -12,56 +12,57 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"sync"
 
 	"mirador/sir"
+	"mirador/sir/weave/c"
+	"mirador/sir/weave/fortran"
+	"mirador/sir/weave/golang"
+	"mirador/sir/weave/java"
+	"mirador/sir/weave/woven"
 )
 
-// Source is a source file.
-type Source struct {
-	Path     string // in the positions of regions
-	Language string
-	Text     []byte
-	// Fixed sources are not woven. What they define is known.
-	Fixed bool
-}
+// What callers need of package woven.
+type (
+	Source  = woven.Source
+	File    = woven.File
+	Refusal = woven.Refusal
+)
 
 // Weaving has the sources of a program, as they are without woven regions. It may be used from any goroutine.
 type Weaving struct {
-	id       string
-	sources  []Source
-	regions  map[string]*located
-	bySource [][]*located
-	macros   map[string]bool // with parameters
-	jumping  map[string]bool // macros of Fortran that contain a jump
-	recent   recent
+	program woven.Program
+	regions map[string]*woven.Region
+	recent  recent
 }
 
 // language is what weaving knows of a language.
 type language struct {
-	read func(*Weaving, *Source) text
+	read func(p *woven.Program, source int) text
 	sign string // what woven sources contain, and others do not
 	// beside returns files that a program with woven regions needs, if there are any. The regions are by source.
-	beside func(w *Weaving, regions [][]*located) []File
+	beside func(p *woven.Program, regions [][]*woven.Region) []File
 }
 
 // languages are those whose sources can be woven.
 var languages = map[string]language{
-	"c":   {read: newCSource, sign: "MIRADOR_WEAVING("},
-	"c++": {read: newCSource, sign: "MIRADOR_WEAVING("},
-	"go":  {read: newGoSource, sign: "mirador_open"},
+	"c":       {read: by(c.Read), sign: "MIRADOR_WEAVING("},
+	"c++":     {read: by(c.Read), sign: "MIRADOR_WEAVING("},
+	"go":      {read: by(golang.Read), sign: "mirador_open"},
+	"java":    {read: by(java.Read), sign: "Mirador.on)", beside: java.Beside},
+	"fortran": {read: by(fortran.Read), sign: "call miradorb", beside: fortran.Beside},
+}
 
-	"java":    {read: newJavaSource, sign: "Mirador.on)", beside: librariesOfJava},
-	"fortran": {read: newFortranSource, sign: "call miradorb", beside: markersOfFortran},
+func by[T text](read func(*woven.Program, int) T) func(*woven.Program, int) text {
+	return func(p *woven.Program, source int) text { return read(p, source) }
 }
 
 // text is a source as its language reads it.
 type text interface {
-	// woven returns the source with some regions, in the order of their ids. The error has a *Refusal for each
+	// Weave returns the source with some regions, in the order of their ids. The error has a *Refusal for each
 	// region that cannot be woven.
-	woven(weaving string, source int, regions []*located) ([]byte, error)
+	Weave(regions []*woven.Region) ([]byte, error)
 }
 
 // recent is the source that was looked at last, because requests come one by one.
@@ -71,36 +72,16 @@ type recent struct {
 	has text
 }
 
-// File is a file to write.
-type File struct {
-	Source int    // number of the source that it is, or that it is beside
-	Suffix string // "" for the source; otherwise the file has this in place of the extension of the source
-	Text   []byte
-}
-
-// located is a region with those around it.
-type located struct {
-	*sir.Region
-	around *located // nil for an outermost unit
-	source int
-	depth  int
-}
-
-// Refusal is the reason why a region cannot be woven.
-type Refusal struct{ ID, Why string }
-
-func (e *Refusal) Error() string { return fmt.Sprintf("%s cannot be woven: %s", e.ID, e.Why) }
-
 // New returns the weaving of a program. The id, of 16 hexadecimal digits or more, is written into the sources, so that
 // the program that is built from them tells which weaving it is of.
 func New(id string, p *sir.Program, sources []Source) (*Weaving, error) {
-	w := &Weaving{id: id, sources: sources, regions: map[string]*located{}, macros: map[string]bool{}, jumping: map[string]bool{}, bySource: make([][]*located, len(sources))}
+	w := &Weaving{regions: map[string]*woven.Region{}, program: woven.Program{ID: id, Sources: sources, Regions: make([][]*woven.Region, len(sources)), Macros: map[string]bool{}, Jumping: map[string]bool{}}}
 	for _, s := range sources {
-		for _, found := range macro.FindAllSubmatch(s.Text, -1) {
-			w.macros[string(found[1])] = true
+		for _, found := range c.Macros.FindAllSubmatch(s.Text, -1) {
+			w.program.Macros[string(found[1])] = true
 		}
-		for _, found := range jumping.FindAllSubmatch(s.Text, -1) {
-			w.jumping[string(found[1])] = true
+		for _, found := range fortran.Jumping.FindAllSubmatch(s.Text, -1) {
+			w.program.Jumping[string(found[1])] = true
 		}
 		l, known := languages[s.Language]
 		if known && bytes.Contains(s.Text, []byte(l.sign)) {
@@ -114,19 +95,17 @@ func New(id string, p *sir.Program, sources []Source) (*Weaving, error) {
 	return w, nil
 }
 
-var macro = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*define[ \t]+(\w+)\(`)
-
-func (w *Weaving) add(regions []sir.Region, around *located) {
+func (w *Weaving) add(regions []sir.Region, around *woven.Region) {
 	for i := range regions {
 		r := &regions[i]
-		l := &located{Region: r, around: around}
+		l := &woven.Region{Region: r, Around: around}
 		if around != nil {
-			l.depth = around.depth + 1
+			l.Depth = around.Depth + 1
 		}
-		l.source = slices.IndexFunc(w.sources, func(s Source) bool { return s.Path == r.File && !s.Fixed })
-		if l.source >= 0 {
+		l.Source = slices.IndexFunc(w.program.Sources, func(s Source) bool { return s.Path == r.File && !s.Fixed })
+		if l.Source >= 0 {
 			w.regions[r.ID] = l
-			w.bySource[l.source] = append(w.bySource[l.source], l)
+			w.program.Regions[l.Source] = append(w.program.Regions[l.Source], l)
 		}
 		w.add(r.Regions, l)
 	}
@@ -134,7 +113,7 @@ func (w *Weaving) add(regions []sir.Region, around *located) {
 
 // Memory returns how many bytes the weaving may take: a source takes up to 10 times its size while it is woven.
 func (w *Weaving) Memory() (n int64) {
-	for _, s := range w.sources {
+	for _, s := range w.program.Sources {
 		n += 10 * int64(len(s.Text))
 	}
 	return n + 600*int64(len(w.regions))
@@ -147,25 +126,25 @@ func (w *Weaving) Has(id string) bool { return w.regions[id] != nil }
 func (w *Weaving) Check(id string) error {
 	l := w.regions[id]
 	if l == nil {
-		return &Refusal{id, "the sources have no such region"}
+		return &Refusal{ID: id, Why: "the sources have no such region"}
 	}
-	_, err := w.weave(l.source, []*located{l})
+	_, err := w.weave(l.Source, []*woven.Region{l})
 	return err
 }
 
 // Weave returns the texts of all sources with some regions woven in, in their order, and behind them files that are
 // beside sources. The error has a *Refusal for each region that cannot be woven.
 func (w *Weaving) Weave(ids []string) (files []File, err error) {
-	bySource := make([][]*located, len(w.sources))
+	bySource := make([][]*woven.Region, len(w.program.Sources))
 	var wrong []error
 	for _, id := range ids {
 		if l := w.regions[id]; l == nil {
-			wrong = append(wrong, &Refusal{id, "the sources have no such region"})
-		} else if !slices.Contains(bySource[l.source], l) {
-			bySource[l.source] = append(bySource[l.source], l)
+			wrong = append(wrong, &Refusal{ID: id, Why: "the sources have no such region"})
+		} else if !slices.Contains(bySource[l.Source], l) {
+			bySource[l.Source] = append(bySource[l.Source], l)
 		}
 	}
-	for i, s := range w.sources {
+	for i, s := range w.program.Sources {
 		text, err := w.weave(i, bySource[i])
 		wrong = append(wrong, err)
 		if len(bySource[i]) == 0 {
@@ -175,113 +154,27 @@ func (w *Weaving) Weave(ids []string) (files []File, err error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(languages)) {
 		if l := languages[name]; l.beside != nil {
-			files = append(files, l.beside(w, bySource)...)
+			files = append(files, l.beside(&w.program, bySource)...)
 		}
 	}
 	return files, errors.Join(wrong...)
 }
 
 // weave returns the text of a source with regions woven in.
-func (w *Weaving) weave(source int, regions []*located) ([]byte, error) {
+func (w *Weaving) weave(source int, regions []*woven.Region) ([]byte, error) {
 	if len(regions) == 0 {
 		return nil, nil
 	}
-	slices.SortFunc(regions, func(a, b *located) int { return cmp.Compare(a.ID, b.ID) })
-	return w.read(source).woven(w.id, source, regions)
+	slices.SortFunc(regions, func(a, b *woven.Region) int { return cmp.Compare(a.ID, b.ID) })
+	return w.read(source).Weave(regions)
 }
 
 // read returns a source as its language reads it.
 func (w *Weaving) read(at int) text {
 	w.recent.Lock()
 	defer w.recent.Unlock()
-	if s := &w.sources[at]; w.recent.has == nil || w.recent.at != at {
-		w.recent.at, w.recent.has = at, languages[s.Language].read(w, s)
+	if s := &w.program.Sources[at]; w.recent.has == nil || w.recent.at != at {
+		w.recent.at, w.recent.has = at, languages[s.Language].read(&w.program, at)
 	}
 	return w.recent.has
-}
-
-// longestID limits ids, which are texts in assembly code.
-const longestID = 1000
-
-// name returns what the notes about a region say: its kind and its id.
-func (l *located) name() string { return string(l.Kind) + ":" + l.ID }
-
-// edit is a text to insert into a source.
-type edit struct {
-	at    int // byte of the source before which the text is inserted
-	depth int // of the region
-	end   bool
-	text  string
-}
-
-// apply inserts texts. At one place regions end before others begin, inner ones end before outer ones, and
-// outer ones begin before inner ones.
-func apply(text []byte, edits []edit) []byte {
-	slices.SortStableFunc(edits, func(a, b edit) int {
-		inner := cmp.Compare(a.depth, b.depth)
-		if a.end {
-			inner = -inner
-		}
-		return cmp.Or(cmp.Compare(a.at, b.at), endsFirst(a, b), inner)
-	})
-	var out []byte
-	from := 0
-	for _, e := range edits {
-		out = append(append(out, text[from:e.at]...), e.text...)
-		from = e.at
-	}
-	return append(out, text[from:]...)
-}
-
-func endsFirst(a, b edit) int {
-	switch {
-	case a.end == b.end:
-		return 0
-	case a.end:
-		return -1
-	}
-	return 1
-}
-
-// lines has where the lines of a text begin.
-type lines []int32
-
-func linesOf(text []byte) lines {
-	starts := lines{0}
-	for i, b := range text {
-		if b == '\n' {
-			starts = append(starts, int32(i+1))
-		}
-	}
-	return starts
-}
-
-// offset returns the byte at a position, whose columns count bytes from 1. It is -1 if there is no such line.
-func (l lines) offset(line, column int) int {
-	if line < 1 || line > len(l) || column < 1 {
-		return -1
-	}
-	return int(l[line-1]) + column - 1
-}
-
-// of returns the number of the line with a byte, from 1.
-func (l lines) of(offset int) int {
-	i, found := slices.BinarySearch(l, int32(offset))
-	if found {
-		return i + 1
-	}
-	return i
-}
-
-// extent returns where the text of a region begins and ends. ok is false if the source has no such text.
-func (l *located) extent(of lines, size int) (start, end int, ok bool) {
-	column, endLine, endColumn := 0, 0, 0
-	switch {
-	case l.Code != nil:
-		column, endLine, endColumn = l.Code.Column, l.Code.EndLine, l.Code.EndColumn
-	case l.Extent != nil:
-		column, endLine, endColumn = l.Extent.Column, l.Extent.EndLine, l.Extent.EndColumn
-	}
-	start, end = of.offset(l.Line, column), of.offset(endLine, endColumn)+1
-	return start, end, start >= 0 && end > start && end <= size
 }

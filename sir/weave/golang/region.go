@@ -1,32 +1,34 @@
-package weave
+package golang
 
 import (
 	"errors"
 	"fmt"
 	"go/ast"
-	gotoken "go/token"
+	"go/token"
 	"go/types"
 	"slices"
 	"strings"
+
+	"mirador/sir/weave/woven"
 )
 
-// goRegion is a region of a source in Go.
-type goRegion struct {
-	*goSource
-	at      *located
+// region is a region of a source in Go.
+type region struct {
+	*Source
+	at      *woven.Region
 	path    []ast.Node // the nodes around the region, outermost first, and its own
 	name    string     // ends the names of functions for it
 	element int        // of the array of its function
 	value   bool       // the region is a call within an expression
 }
 
-func (r *goRegion) node() ast.Node   { return r.path[len(r.path)-1] }
-func (r *goRegion) variable() string { return fmt.Sprintf("&mirador_open[%d]", r.element) }
-func (r *goRegion) begin() string    { return fmt.Sprintf(" mirador_on_%s(%s);", r.name, r.variable()) }
-func (r *goRegion) end() string      { return fmt.Sprintf("mirador_off_%s(%s)", r.name, r.variable()) }
+func (r *region) node() ast.Node   { return r.path[len(r.path)-1] }
+func (r *region) variable() string { return fmt.Sprintf("&mirador_open[%d]", r.element) }
+func (r *region) begin() string    { return fmt.Sprintf(" mirador_on_%s(%s);", r.name, r.variable()) }
+func (r *region) end() string      { return fmt.Sprintf("mirador_off_%s(%s)", r.name, r.variable()) }
 
 // function returns the innermost function around the region, or the region itself if it is one.
-func (r *goRegion) function() (ast.Node, *ast.FuncType, *ast.BlockStmt) {
+func (r *region) function() (ast.Node, *ast.FuncType, *ast.BlockStmt) {
 	for up := range r.path {
 		switch f := r.parent(up).(type) {
 		case *ast.FuncDecl:
@@ -39,7 +41,7 @@ func (r *goRegion) function() (ast.Node, *ast.FuncType, *ast.BlockStmt) {
 }
 
 // parent returns a node around the region: 0 is its own. There is none around the file.
-func (r *goRegion) parent(up int) ast.Node {
+func (r *region) parent(up int) ast.Node {
 	if i := len(r.path) - 1 - up; i >= 0 {
 		return r.path[i]
 	}
@@ -47,7 +49,7 @@ func (r *goRegion) parent(up int) ast.Node {
 }
 
 // edits returns what is inserted for the region. The error says why it cannot be woven.
-func (r *goRegion) edits() ([]edit, error) {
+func (r *region) edits() ([]woven.Edit, error) {
 	switch n := r.node().(type) {
 	case *ast.FuncDecl, *ast.FuncLit:
 		return nil, nil // the prologue begins it
@@ -64,11 +66,11 @@ func (r *goRegion) edits() ([]edit, error) {
 }
 
 // list begins the region behind a brace or colon, and ends it behind the last statement.
-func (r *goRegion) list(opening gotoken.Pos, statements []ast.Stmt) []edit {
-	begin := edit{at: r.offset(opening) + 1, depth: r.at.depth, text: r.begin()}
+func (r *region) list(opening token.Pos, statements []ast.Stmt) []woven.Edit {
+	begin := woven.Edit{At: r.offset(opening) + 1, Depth: r.at.Depth, Text: r.begin()}
 	if len(statements) == 0 {
-		begin.text += " " + r.end() + ";"
-		return []edit{begin}
+		begin.Text += " " + r.end() + ";"
+		return []woven.Edit{begin}
 	}
 	edits := append(r.exits(), begin)
 	if last := statements[len(statements)-1]; !ends(last, "") {
@@ -77,12 +79,12 @@ func (r *goRegion) list(opening gotoken.Pos, statements []ast.Stmt) []edit {
 	return edits
 }
 
-func (r *goRegion) behind(n ast.Node, text string) edit {
-	return edit{at: r.offset(n.End()), depth: r.at.depth, end: true, text: text}
+func (r *region) behind(n ast.Node, text string) woven.Edit {
+	return woven.Edit{At: r.offset(n.End()), Depth: r.at.Depth, End: true, Text: text}
 }
 
 // statement begins the region before a statement, which is the region or around it, and ends it behind.
-func (r *goRegion) statement(up int) ([]edit, error) {
+func (r *region) statement(up int) ([]woven.Edit, error) {
 	own, label := r.parent(up), ""
 	for {
 		l, ok := r.parent(up + 1).(*ast.LabeledStmt)
@@ -108,7 +110,7 @@ func (r *goRegion) statement(up int) ([]edit, error) {
 	default:
 		return nil, errPart
 	}
-	edits := append(r.exits(), edit{at: r.offset(whole.Pos()), depth: r.at.depth, text: strings.TrimSpace(r.begin()) + " "})
+	edits := append(r.exits(), woven.Edit{At: r.offset(whole.Pos()), Depth: r.at.Depth, Text: strings.TrimSpace(r.begin()) + " "})
 	if s, ok := own.(ast.Stmt); ok && !ends(s, label) {
 		edits = append(edits, r.behind(whole, "; "+r.end()))
 	}
@@ -118,18 +120,18 @@ func (r *goRegion) statement(up int) ([]edit, error) {
 var errPart = errors.New("it is a part of another statement: measure that, or a region inside")
 
 // reached reports whether a goto in the function leads to a label.
-func (r *goRegion) reached(label string) (reached bool) {
+func (r *region) reached(label string) (reached bool) {
 	_, _, body := r.function()
 	ast.Inspect(body, func(n ast.Node) bool {
 		b, ok := n.(*ast.BranchStmt)
-		reached = reached || ok && b.Tok == gotoken.GOTO && b.Label.Name == label
+		reached = reached || ok && b.Tok == token.GOTO && b.Label.Name == label
 		return !reached
 	})
 	return reached
 }
 
 // call weaves a call: as a statement if it is one, or if it may have several values; otherwise as a value.
-func (r *goRegion) call(c *ast.CallExpr) ([]edit, error) {
+func (r *region) call(c *ast.CallExpr) ([]woven.Edit, error) {
 	up := 1
 	for {
 		if _, ok := r.parent(up).(*ast.ParenExpr); !ok {
@@ -164,7 +166,7 @@ func (r *goRegion) call(c *ast.CallExpr) ([]edit, error) {
 	}
 	r.value = true
 	before := fmt.Sprintf("mirador_call_%s(mirador_on_%[1]s(%s), ", r.name, r.variable())
-	return []edit{{at: r.offset(c.Pos()), depth: r.at.depth, text: before}, r.behind(c, ")")}, nil
+	return []woven.Edit{{At: r.offset(c.Pos()), Depth: r.at.Depth, Text: before}, r.behind(c, ")")}, nil
 }
 
 // takesOne reports whether a function is known to have a single parameter: it is predeclared, or a conversion.
@@ -179,7 +181,7 @@ func takesOne(f ast.Expr) bool {
 
 // variableValue refuses calls whose value may be a constant, and conversions of package unsafe, which only have a meaning
 // where they are.
-func (r *goRegion) variableValue(c *ast.CallExpr) error {
+func (r *region) variableValue(c *ast.CallExpr) error {
 	if s, ok := c.Fun.(*ast.SelectorExpr); ok {
 		if x, ok := s.X.(*ast.Ident); ok && x.Name == "unsafe" {
 			return errors.New("it is no call of a function")
@@ -187,7 +189,7 @@ func (r *goRegion) variableValue(c *ast.CallExpr) error {
 	}
 	for _, n := range r.path {
 		d, ok := n.(*ast.GenDecl)
-		if _, array := n.(*ast.ArrayType); array || ok && d.Tok == gotoken.CONST {
+		if _, array := n.(*ast.ArrayType); array || ok && d.Tok == token.CONST {
 			return errors.New("its value is a constant")
 		}
 	}
@@ -199,7 +201,7 @@ const lastly = 1 << 30
 
 // exits ends the region before each statement that leaves it. A return whose values are computed by calls ends it when
 // the function returns.
-func (r *goRegion) exits() (edits []edit) {
+func (r *region) exits() (edits []woven.Edit) {
 	var open []ast.Node
 	ast.Inspect(r.node(), func(n ast.Node) bool {
 		if n == nil {
@@ -210,7 +212,7 @@ func (r *goRegion) exits() (edits []edit) {
 			return false
 		}
 		if r.leaves(n, open) {
-			edits = append(edits, edit{at: r.offset(n.Pos()), depth: lastly - r.at.depth, text: r.end() + "; "})
+			edits = append(edits, woven.Edit{At: r.offset(n.Pos()), Depth: lastly - r.at.Depth, Text: r.end() + "; "})
 		}
 		open = append(open, n)
 		return true
@@ -219,7 +221,7 @@ func (r *goRegion) exits() (edits []edit) {
 }
 
 // leaves reports whether a statement leaves the region, in which some nodes are around the statement.
-func (r *goRegion) leaves(n ast.Node, around []ast.Node) bool {
+func (r *region) leaves(n ast.Node, around []ast.Node) bool {
 	if s, ok := n.(*ast.ReturnStmt); ok {
 		return !slices.ContainsFunc(s.Results, calls)
 	}
@@ -227,7 +229,7 @@ func (r *goRegion) leaves(n ast.Node, around []ast.Node) bool {
 	if !ok {
 		return false
 	}
-	if b.Tok == gotoken.GOTO {
+	if b.Tok == token.GOTO {
 		return !labelled(r.node(), b.Label.Name)
 	}
 	if b.Label != nil {
@@ -246,11 +248,11 @@ func remains(b *ast.BranchStmt, in ast.Node) bool {
 	}
 	switch in.(type) {
 	case *ast.ForStmt, *ast.RangeStmt:
-		return b.Tok == gotoken.BREAK || b.Tok == gotoken.CONTINUE
+		return b.Tok == token.BREAK || b.Tok == token.CONTINUE
 	case *ast.SwitchStmt:
-		return b.Tok == gotoken.BREAK || b.Tok == gotoken.FALLTHROUGH
+		return b.Tok == token.BREAK || b.Tok == token.FALLTHROUGH
 	case *ast.TypeSwitchStmt, *ast.SelectStmt:
-		return b.Tok == gotoken.BREAK
+		return b.Tok == token.BREAK
 	}
 	return false
 }
@@ -274,7 +276,7 @@ func calls(e ast.Expr) (found bool) {
 		case *ast.CallExpr:
 			found = true
 		case *ast.UnaryExpr:
-			found = found || n.Op == gotoken.ARROW
+			found = found || n.Op == token.ARROW
 		}
 		return !found
 	})

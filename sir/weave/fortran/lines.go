@@ -1,4 +1,4 @@
-package weave
+package fortran
 
 import (
 	"bytes"
@@ -51,9 +51,9 @@ type replacement struct {
 }
 
 // front returns the place before a statement, behind its label.
-func (f *fortranSource) front(i int) place {
+func (f *Source) front(i int) place {
 	s := &f.statements[i]
-	begin := int(f.lines[f.of(s.Start)-1])
+	begin := int(f.lines[f.lines.Of(s.Start)-1])
 	prefix := f.Text[begin:s.Start]
 	blank := len(bytes.Trim(prefix, " \t")) == 0 || f.fixed && len(prefix) == 6 && string(prefix) == "     0"
 	switch {
@@ -71,9 +71,9 @@ func (f *fortranSource) front(i int) place {
 }
 
 // behind returns the place behind a statement.
-func (f *fortranSource) behind(i int) place {
+func (f *Source) behind(i int) place {
 	at := f.statements[i].End
-	line := f.of(at - 1)
+	line := f.lines.Of(at - 1)
 	begin := int(f.lines[line-1])
 	limit := begin + len(f.line(line))
 	if f.fixed && at-begin <= 72 && bytes.IndexByte(f.Text[begin:min(begin+6, limit)], '\t') < 0 {
@@ -96,7 +96,7 @@ func (f *fortranSource) behind(i int) place {
 }
 
 // continues reports whether a line in fixed form continues a statement.
-func (f *fortranSource) continues(line []byte) bool {
+func (f *Source) continues(line []byte) bool {
 	if tab := bytes.IndexByte(line[:min(6, len(line))], '\t'); tab >= 0 {
 		return len(line) > tab+1 && line[tab+1] >= '1' && line[tab+1] <= '9' && len(bytes.TrimLeft(line[:tab], " ")) == 0
 	}
@@ -115,7 +115,7 @@ func blanks(text []byte) string {
 }
 
 // written returns the source with insertions and replacements. Lines that follow have their numbers.
-func (f *fortranSource) written(list []insertion, replaced []replacement) []byte {
+func (f *Source) written(list []insertion, replaced []replacement) []byte {
 	slices.SortStableFunc(list, func(a, b insertion) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.phase, b.phase), cmp.Compare(a.order, b.order))
 	})
@@ -146,9 +146,9 @@ func (f *fortranSource) written(list []insertion, replaced []replacement) []byte
 }
 
 // insert writes the insertions at one place.
-func (f *fortranSource) insert(out *bytes.Buffer, list []insertion) {
+func (f *Source) insert(out *bytes.Buffer, list []insertion) {
 	at := list[0].place
-	line := f.of(at.at)
+	line := f.lines.Of(at.at)
 	if at.at == len(f.Text) {
 		line = len(f.lines)
 	}
@@ -184,8 +184,8 @@ func (f *fortranSource) insert(out *bytes.Buffer, list []insertion) {
 }
 
 // relabelled returns a label that is written into a statement, on a line of its own.
-func (f *fortranSource) relabelled(r replacement) string {
-	line := f.of(r.to)
+func (f *Source) relabelled(r replacement) string {
+	line := f.lines.Of(r.to)
 	switch {
 	case !f.fixed && r.ends:
 		return fmt.Sprintf("&\n&%s", r.label)

@@ -1,7 +1,6 @@
-package weave
+package fortran
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,24 +8,24 @@ import (
 
 	"mirador/sir"
 	"mirador/sir/source/fortran"
+	"mirador/sir/weave/woven"
 )
 
-// fortranPiece weaves regions into a source in Fortran.
-type fortranPiece struct {
-	*fortranSource
-	weaving  string
+// piece weaves regions into a source in Fortran.
+type piece struct {
+	*Source
 	spans    []*span
 	inside   []int // of each statement: the innermost span around it, -1: none
 	inserted []insertion
 	replaced []replacement
 	opened   map[int]bool // statements of which IF (…) becomes IF (…) THEN
 	free     []int        // of each unit: the next label to use
-	wrong    map[*located]error
+	wrong    map[*woven.Region]error
 }
 
-// woven returns the text with regions woven in.
-func (f *fortranSource) woven(weaving string, _ int, regions []*located) ([]byte, error) {
-	p := &fortranPiece{fortranSource: f, weaving: weaving, opened: map[int]bool{}, free: make([]int, len(f.units)), wrong: map[*located]error{}}
+// Weave returns the text with regions woven in.
+func (f *Source) Weave(regions []*woven.Region) ([]byte, error) {
+	p := &piece{Source: f, opened: map[int]bool{}, free: make([]int, len(f.units)), wrong: map[*woven.Region]error{}}
 	for _, l := range regions {
 		at, err := f.place(l)
 		if err == nil {
@@ -44,23 +43,23 @@ func (f *fortranSource) woven(weaving string, _ int, regions []*located) ([]byte
 	p.nest()
 	for _, at := range p.spans {
 		if err := p.surround(at); err != nil {
-			p.wrong[at.located] = err
+			p.wrong[at.Region] = err
 		}
 	}
-	woven := map[int]bool{} // units
+	units := map[int]bool{} // with regions
 	for _, at := range p.spans {
-		woven[f.unitOf[at.first]] = true
+		units[f.unitOf[at.first]] = true
 	}
 	for i := range f.statements {
-		p.jumps(i, woven[f.unitOf[i]])
+		p.jumps(i, units[f.unitOf[i]])
 	}
-	for u := range woven {
+	for u := range units {
 		p.add(f.front(f.unitEnd(u)), last, 1, "call "+noTail)
 	}
 	var errs []error
 	for _, l := range regions {
 		if why := p.wrong[l]; why != nil {
-			errs = append(errs, &Refusal{l.ID, why.Error()})
+			errs = append(errs, &woven.Refusal{ID: l.ID, Why: why.Error()})
 		}
 	}
 	if len(errs) > 0 {
@@ -70,8 +69,8 @@ func (f *fortranSource) woven(weaving string, _ int, regions []*located) ([]byte
 }
 
 // nest finds the innermost region around each statement.
-func (p *fortranPiece) nest() {
-	slices.SortFunc(p.spans, func(a, b *span) int { return a.depth - b.depth })
+func (p *piece) nest() {
+	slices.SortFunc(p.spans, func(a, b *span) int { return a.Depth - b.Depth })
 	slices.SortStableFunc(p.spans, func(a, b *span) int {
 		if a.first != b.first {
 			return a.first - b.first
@@ -101,7 +100,7 @@ func (p *fortranPiece) nest() {
 }
 
 // around returns the regions around a statement, inner ones first.
-func (p *fortranPiece) around(i int) (list []*span) {
+func (p *piece) around(i int) (list []*span) {
 	if p.inside[i] < 0 {
 		return nil
 	}
@@ -111,26 +110,23 @@ func (p *fortranPiece) around(i int) (list []*span) {
 	return list
 }
 
-func (p *fortranPiece) add(at place, phase phase, order int, text string) {
+func (p *piece) add(at place, phase phase, order int, text string) {
 	p.inserted = append(p.inserted, insertion{at, phase, order, text})
 }
 
-func (p *fortranPiece) begin(at *span) string { return "call " + markerName('b', p.weaving, at.ID) }
-func (p *fortranPiece) end(at *span) string   { return "call " + markerName('e', p.weaving, at.ID) }
+func (p *piece) begin(at *span) string {
+	return "call " + woven.MarkerName(woven.Begins, p.program.ID, at.ID)
+}
+func (p *piece) end(at *span) string {
+	return "call " + woven.MarkerName(woven.Ends, p.program.ID, at.ID)
+}
 
 // noTail is a procedure that does nothing. Units with regions call it last: a compiler may jump to what they call last,
 // and the stack pointer would not be the same as where the region begins.
 const noTail = "miradorz"
 
-// markerName returns the name of the procedure in which a region begins or ends. It depends on nothing but the
-// region, and has no underscore, after which compilers add another one.
-func markerName(what byte, weaving, id string) string {
-	sum := sha256.Sum256([]byte(weaving + ":" + id))
-	return fmt.Sprintf("mirador%c%x", what, sum[:8])
-}
-
 // surround begins and ends a region.
-func (p *fortranPiece) surround(at *span) error {
+func (p *piece) surround(at *span) error {
 	begin, end := place{}, place{}
 	phase := ending
 	switch at.shape {
@@ -151,25 +147,25 @@ func (p *fortranPiece) surround(at *span) error {
 			phase = starting
 		}
 	}
-	p.add(begin, starting, 2*at.depth, p.begin(at))
+	p.add(begin, starting, 2*at.Depth, p.begin(at))
 	switch {
 	case p.jumpsAway(at): // it ends before the jump
 	case phase == starting:
-		p.add(end, phase, 2*at.depth, p.end(at))
+		p.add(end, phase, 2*at.Depth, p.end(at))
 	default:
-		p.add(end, phase, -2*at.depth, p.end(at))
+		p.add(end, phase, -2*at.Depth, p.end(at))
 	}
 	return nil
 }
 
 // jumpsAway reports whether a region is a statement that does nothing but jump.
-func (p *fortranPiece) jumpsAway(at *span) bool {
+func (p *piece) jumpsAway(at *span) bool {
 	jumps := p.statements[at.first].Jumps
 	return len(jumps) > 0 && jumps[0].Alone && (at.shape == action || at.Kind == sir.Return || at.Kind == sir.Stop)
 }
 
 // open makes IF (…) action a construct.
-func (p *fortranPiece) open(i int) {
+func (p *piece) open(i int) {
 	if p.opened[i] {
 		return
 	}
@@ -177,13 +173,13 @@ func (p *fortranPiece) open(i int) {
 	p.add(place{p.statements[i].Action, behindIf}, landing, 0, "")
 	depth := 0
 	if l := p.ifs[i]; l != nil {
-		depth = l.depth
+		depth = l.Depth
 	}
 	p.add(p.behind(i), ending, -2*depth-1, "end if")
 }
 
 // jumps ends regions before a statement leaves them.
-func (p *fortranPiece) jumps(i int, inWoven bool) {
+func (p *piece) jumps(i int, inWoven bool) {
 	s := &p.statements[i]
 	if len(s.Jumps) == 0 {
 		return
@@ -205,7 +201,7 @@ func (p *fortranPiece) jumps(i int, inWoven bool) {
 		}
 		if p.ends[i] {
 			for _, at := range left {
-				p.wrong[at.located] = fmt.Errorf("the statement that ends a loop, at line %d, jumps out of it: end the loop with CONTINUE", p.of(s.Start))
+				p.wrong[at.Region] = fmt.Errorf("the statement that ends a loop, at line %d, jumps out of it: end the loop with CONTINUE", p.lines.Of(s.Start))
 			}
 			continue
 		}
@@ -236,7 +232,7 @@ func (p *fortranPiece) jumps(i int, inWoven bool) {
 }
 
 // land makes a statement jump to a label of its own, where regions end before the jump goes on.
-func (p *fortranPiece) land(i int, j fortran.Jump, left []*span) (lines []string) {
+func (p *piece) land(i int, j fortran.Jump, left []*span) (lines []string) {
 	label := p.label(i)
 	p.replaced = append(p.replaced, replacement{j.Start, j.End, label, j.End == p.statements[i].End})
 	for n, at := range left {
@@ -250,7 +246,7 @@ func (p *fortranPiece) land(i int, j fortran.Jump, left []*span) (lines []string
 }
 
 // label returns a label that the unit of a statement does not have.
-func (p *fortranPiece) label(i int) string {
+func (p *piece) label(i int) string {
 	u := p.unitOf[i]
 	if p.free[u] == 0 {
 		p.free[u] = 99_999
@@ -263,11 +259,11 @@ func (p *fortranPiece) label(i int) string {
 }
 
 // left returns the regions around a statement that a jump leaves, inner ones first.
-func (p *fortranPiece) left(i int, j fortran.Jump, around []*span) (list []*span) {
+func (p *piece) left(i int, j fortran.Jump, around []*span) (list []*span) {
 	if len(around) == 0 {
 		return nil
 	}
-	line := p.of(p.statements[i].Start)
+	line := p.lines.Of(p.statements[i].Start)
 	outer := p.target(i, j)
 	for _, at := range around {
 		switch j.Kind {
@@ -275,18 +271,18 @@ func (p *fortranPiece) left(i int, j fortran.Jump, around []*span) (list []*span
 			list = append(list, at)
 		case fortran.Anywhere:
 			if at.shape != unit {
-				p.wrong[at.located] = fmt.Errorf("it jumps to a label in a variable, at line %d", line)
+				p.wrong[at.Region] = fmt.Errorf("it jumps to a label in a variable, at line %d", line)
 			}
 		case fortran.Exits, fortran.Cycles:
 			if outer == nil && at.shape != unit {
-				p.wrong[at.located] = fmt.Errorf("the construct that is left at line %d was not found", line)
+				p.wrong[at.Region] = fmt.Errorf("the construct that is left at line %d was not found", line)
 			} else if outer != nil && at.first > outer.first {
 				list = append(list, at)
 			}
 		default:
 			stays, err := p.keeps(at, p.labels[p.unitOf[i]][j.To])
 			if err != nil {
-				p.wrong[at.located] = fmt.Errorf("%w: label %s, at line %d", err, j.To, line)
+				p.wrong[at.Region] = fmt.Errorf("%w: label %s, at line %d", err, j.To, line)
 			} else if !stays {
 				list = append(list, at)
 			}
@@ -296,7 +292,7 @@ func (p *fortranPiece) left(i int, j fortran.Jump, around []*span) (list []*span
 }
 
 // target returns the construct that EXIT or CYCLE names.
-func (p *fortranPiece) target(i int, j fortran.Jump) *span {
+func (p *piece) target(i int, j fortran.Jump) *span {
 	if j.Kind != fortran.Exits && j.Kind != fortran.Cycles || p.statements[i].Skipped {
 		return nil
 	}
@@ -309,7 +305,7 @@ func (p *fortranPiece) target(i int, j fortran.Jump) *span {
 }
 
 // keeps reports whether a jump to a label stays in a region: some statements have the label.
-func (p *fortranPiece) keeps(at *span, labelled []int) (bool, error) {
+func (p *piece) keeps(at *span, labelled []int) (bool, error) {
 	if len(labelled) == 0 {
 		return false, errors.New("it jumps to a label that was not found")
 	}
@@ -337,7 +333,7 @@ func (at *span) contains(i int) bool {
 }
 
 // entered refuses regions that a jump leads into.
-func (p *fortranPiece) entered(i int, j fortran.Jump) {
+func (p *piece) entered(i int, j fortran.Jump) {
 	u := p.unitOf[i]
 	if j.Kind != fortran.ToLabel || u < 0 {
 		return
@@ -345,7 +341,7 @@ func (p *fortranPiece) entered(i int, j fortran.Jump) {
 	for _, t := range p.labels[u][j.To] {
 		for _, at := range p.around(t) {
 			if at.contains(t) && (i < at.first || i > at.last) {
-				p.wrong[at.located] = fmt.Errorf("a jump leads into it, at line %d", p.of(p.statements[i].Start))
+				p.wrong[at.Region] = fmt.Errorf("a jump leads into it, at line %d", p.lines.Of(p.statements[i].Start))
 			}
 		}
 	}

@@ -1,4 +1,5 @@
-package weave
+// Package library writes shared libraries for languages whose programs load libraries and have no assembler.
+package library
 
 import (
 	"bytes"
@@ -7,12 +8,11 @@ import (
 	"slices"
 )
 
-// library writes a shared library in ELF with procedures that do nothing and have a marker, for languages whose programs
-// load libraries and have no assembler.
-type library struct {
-	names   []string // of procedures
-	markers []string // of each
-	weaving string
+// Library is a shared library in ELF with procedures that do nothing and have a marker.
+type Library struct {
+	Names   []string // of procedures
+	Markers []string // of each
+	Weaving string
 }
 
 // page is the alignment of what is mapped.
@@ -40,18 +40,18 @@ type section struct {
 	body []byte
 }
 
-// bytes returns the file.
-func (l *library) bytes() []byte {
-	stringTable, offsets := table(l.names)
+// Bytes returns the file.
+func (l *Library) Bytes() []byte {
+	stringTable, offsets := table(l.Names)
 	sections := []section{secSymbols: {name: ".dynsym", Section64: elf.Section64{Type: uint32(elf.SHT_DYNSYM), Flags: uint64(elf.SHF_ALLOC), Link: secStrings, Info: 1, Entsize: elf.Sym64Size}},
 		secStrings: {name: ".dynstr", body: stringTable, Section64: elf.Section64{Type: uint32(elf.SHT_STRTAB), Flags: uint64(elf.SHF_ALLOC)}},
 		secHash:    {name: ".hash", body: l.hash(), Section64: elf.Section64{Type: uint32(elf.SHT_HASH), Flags: uint64(elf.SHF_ALLOC), Link: secSymbols, Entsize: 4}},
-		secText:    {name: ".text", body: bytes.Repeat(stub, len(l.names)), Section64: elf.Section64{Type: uint32(elf.SHT_PROGBITS), Flags: uint64(elf.SHF_ALLOC | elf.SHF_EXECINSTR)}},
+		secText:    {name: ".text", body: bytes.Repeat(stub, len(l.Names)), Section64: elf.Section64{Type: uint32(elf.SHT_PROGBITS), Flags: uint64(elf.SHF_ALLOC | elf.SHF_EXECINSTR)}},
 		secDynamic: {name: ".dynamic", Section64: elf.Section64{Type: uint32(elf.SHT_DYNAMIC), Flags: uint64(elf.SHF_ALLOC | elf.SHF_WRITE), Link: secStrings, Entsize: 16}},
 		secNotes:   {name: ".note.stapsdt", Section64: elf.Section64{Type: uint32(elf.SHT_NOTE)}},
 		secNames:   {name: ".shstrtab", Section64: elf.Section64{Type: uint32(elf.SHT_STRTAB)}},
 	}
-	sections[secSymbols].body = make([]byte, elf.Sym64Size*(len(l.names)+1))
+	sections[secSymbols].body = make([]byte, elf.Sym64Size*(len(l.Names)+1))
 	sections[secDynamic].body = make([]byte, 16*6)
 	lay(sections)
 	l.symbols(sections, offsets)
@@ -86,11 +86,11 @@ func lay(sections []section) {
 }
 
 // hash returns a hash table of one chain for each of its buckets.
-func (l *library) hash() []byte {
-	buckets := uint32(len(l.names)/2 + 1)
-	words := make([]uint32, 2+int(buckets)+len(l.names)+1)
-	words[0], words[1] = buckets, uint32(len(l.names)+1)
-	for i, n := range l.names {
+func (l *Library) hash() []byte {
+	buckets := uint32(len(l.Names)/2 + 1)
+	words := make([]uint32, 2+int(buckets)+len(l.Names)+1)
+	words[0], words[1] = buckets, uint32(len(l.Names)+1)
+	for i, n := range l.Names {
 		var h uint32
 		for _, c := range []byte(n) {
 			h = h<<4 + uint32(c)
@@ -104,7 +104,7 @@ func (l *library) hash() []byte {
 	return little(words)
 }
 
-func (l *library) symbols(sections []section, names []uint32) {
+func (l *Library) symbols(sections []section, names []uint32) {
 	var list []elf.Sym64
 	for i, n := range names {
 		list = append(list, elf.Sym64{Name: n, Info: uint8(elf.STB_GLOBAL)<<4 | uint8(elf.STT_FUNC), Shndx: secText, Value: sections[secText].Addr + uint64(i*len(stub)), Size: 6})
@@ -112,7 +112,7 @@ func (l *library) symbols(sections []section, names []uint32) {
 	copy(sections[secSymbols].body[elf.Sym64Size:], little(list))
 }
 
-func (l *library) dynamic(sections []section) {
+func (l *Library) dynamic(sections []section) {
 	copy(sections[secDynamic].body, little([]elf.Dyn64{
 		{Tag: int64(elf.DT_HASH), Val: sections[secHash].Addr}, {Tag: int64(elf.DT_SYMTAB), Val: sections[secSymbols].Addr}, {Tag: int64(elf.DT_STRTAB), Val: sections[secStrings].Addr},
 		{Tag: int64(elf.DT_STRSZ), Val: sections[secStrings].Size}, {Tag: int64(elf.DT_SYMENT), Val: elf.Sym64Size},
@@ -120,7 +120,7 @@ func (l *library) dynamic(sections []section) {
 }
 
 // notes returns notes of SystemTap's form.
-func (l *library) notes(code uint64) (all []byte) {
+func (l *Library) notes(code uint64) (all []byte) {
 	add := func(address uint64, marker string) {
 		body := little([]uint64{address, 0, 0})
 		body = append(body, "mirador\x00"+marker+"\x00\x00"...)
@@ -128,8 +128,8 @@ func (l *library) notes(code uint64) (all []byte) {
 		all = append(append(all, "stapsdt\x00"...), body...)
 		all = append(all, make([]byte, -len(all)&3)...)
 	}
-	add(0, "weaving:"+l.weaving)
-	for i, m := range l.markers {
+	add(0, "weaving:"+l.Weaving)
+	for i, m := range l.Markers {
 		add(code+uint64(i*len(stub)), m)
 	}
 	return all

@@ -1,8 +1,8 @@
-package weave
+package golang
 
 import (
 	"go/ast"
-	gotoken "go/token"
+	"go/token"
 )
 
 // ends reports whether control never reaches the end of a statement, which may have a label. Code behind it would not
@@ -67,7 +67,7 @@ func breaks(body *ast.BlockStmt, label string) (found bool) {
 		if _, closure := n.(*ast.FuncLit); closure || found {
 			return false
 		}
-		if b, ok := n.(*ast.BranchStmt); ok && b.Tok == gotoken.BREAK {
+		if b, ok := n.(*ast.BranchStmt); ok && b.Tok == token.BREAK {
 			inner := false
 			for _, around := range open {
 				inner = inner || remains(b, around)

@@ -1,29 +1,33 @@
-package weave
+// Package syntax reads sources in C, C++ and Java as words and signs, and finds the text of regions among them. The texts
+// may be any bytes.
+package syntax
 
 import (
 	"bytes"
 	"slices"
 	"strings"
+
+	"mirador/sir/weave/woven"
 )
 
-// kind is the kind of a token of C or C++.
-type kind byte
+// Kind is the kind of a token of C or C++.
+type Kind byte
 
 const (
-	word kind = iota + 1
-	number
-	quoted
-	sign
-	directive // of the preprocessor, with all its lines
+	Word Kind = iota + 1
+	Number
+	Quoted
+	Sign
+	Directive // of the preprocessor, with all its lines
 )
 
-// token is a token of C or C++. Comments are none.
-type token struct {
-	kind kind
-	// dead is set in branches of conditionals that the structure of the source does not contain: all but the first
+// Token is a token of C or C++. Comments are none.
+type Token struct {
+	Kind Kind
+	// Dead is set in branches of conditionals that the structure of the source does not contain: all but the first
 	// one that is not "#if 0".
-	dead       bool
-	start, end int32 // a source has less than 2 GB
+	Dead       bool
+	Start, End int32 // a source has less than 2 GB
 }
 
 // lexer finds the tokens of a text, which may be any bytes.
@@ -32,19 +36,19 @@ type lexer struct {
 	at     int
 	fresh  bool // no token is before on the line
 	blocks bool // strings of Java may have lines: """
-	tokens []token
+	tokens []Token
 	open   []conditional
 }
 
 // conditional is an #if whose #endif was not seen yet.
 type conditional struct{ dead, taken, outer bool }
 
-// mostTokens limits the tokens of a source, because they take more memory than the source.
-const mostTokens = 4_000_000
+// MostTokens limits the tokens of a source, because they take more memory than the source.
+const MostTokens = 4_000_000
 
-func tokensOf(text []byte, java bool) []token {
-	l := &lexer{text: text, at: markSize(text), fresh: true, blocks: java}
-	for l.at < len(text) && len(l.tokens) <= mostTokens {
+func tokensOf(text []byte, java bool) []Token {
+	l := &lexer{text: text, at: MarkSize(text), fresh: true, blocks: java}
+	for l.at < len(text) && len(l.tokens) <= MostTokens {
 		l.next()
 	}
 	return l.tokens
@@ -66,15 +70,15 @@ func (l *lexer) next() {
 		l.skipTo("*/", 2)
 	case c == '#' && l.fresh:
 		l.directive()
-	case isLetter(c):
+	case woven.IsLetter(c):
 		start := l.at
-		l.run(isLetterOrDigit)
+		l.run(woven.IsLetterOrDigit)
 		if (l.peek('"') || l.peek('\'')) && isPrefix(string(l.text[start:l.at])) {
 			l.quote(start)
 		} else {
-			l.add(word, start)
+			l.add(Word, start)
 		}
-	case isDigit(c) || c == '.' && l.at+1 < len(l.text) && isDigit(l.text[l.at+1]):
+	case woven.IsDigit(c) || c == '.' && l.at+1 < len(l.text) && woven.IsDigit(l.text[l.at+1]):
 		l.number()
 	case l.blocks && l.has(`"""`):
 		l.block()
@@ -89,7 +93,7 @@ func (l *lexer) next() {
 				l.at++
 			}
 		}
-		l.add(sign, start)
+		l.add(Sign, start)
 	}
 }
 
@@ -102,12 +106,12 @@ func (l *lexer) block() {
 		}
 	}
 	l.at = min(l.at+3, len(l.text))
-	l.add(quoted, start)
+	l.add(Quoted, start)
 }
 
-func (l *lexer) add(k kind, start int) {
+func (l *lexer) add(k Kind, start int) {
 	dead := len(l.open) > 0 && l.open[len(l.open)-1].dead
-	l.tokens = append(l.tokens, token{k, dead, int32(start), int32(l.at)})
+	l.tokens = append(l.tokens, Token{k, dead, int32(start), int32(l.at)})
 	l.fresh = false
 }
 
@@ -147,14 +151,14 @@ func (l *lexer) number() {
 	start := l.at
 	for l.at < len(l.text) {
 		c := l.text[l.at]
-		next := l.at+1 < len(l.text) && isLetterOrDigit(l.text[l.at+1])
+		next := l.at+1 < len(l.text) && woven.IsLetterOrDigit(l.text[l.at+1])
 		exponent := (c == '+' || c == '-') && strings.IndexByte("eEpP", l.text[l.at-1]) >= 0
-		if !isLetterOrDigit(c) && c != '.' && !(c == '\'' && next) && !(l.at > start && exponent) {
+		if !woven.IsLetterOrDigit(c) && c != '.' && !(c == '\'' && next) && !(l.at > start && exponent) {
 			break
 		}
 		l.at++
 	}
-	l.add(number, start)
+	l.add(Number, start)
 }
 
 // quote reads a string or character, whose prefix begins at start.
@@ -162,7 +166,7 @@ func (l *lexer) quote(start int) {
 	if prefix := l.text[start:l.at]; bytes.HasSuffix(prefix, []byte("R")) && l.peek('"') {
 		delimiter, _, _ := bytes.Cut(l.text[l.at+1:], []byte("("))
 		l.skipTo(")"+string(delimiter[:min(len(delimiter), 16)])+`"`, 1)
-		l.add(quoted, start)
+		l.add(Quoted, start)
 		return
 	}
 	end := l.text[l.at]
@@ -172,7 +176,7 @@ func (l *lexer) quote(start int) {
 		}
 	}
 	l.at = min(l.at+1, len(l.text))
-	l.add(quoted, start)
+	l.add(Quoted, start)
 }
 
 // directive reads a directive, and whether what follows is compiled. A comment may continue it on other lines.
@@ -189,7 +193,7 @@ func (l *lexer) directive() {
 		l.skipTo("*/", 2)
 	}
 	fields := strings.Fields(strings.TrimPrefix(string(l.text[start:l.at]), "#"))
-	l.add(directive, start)
+	l.add(Directive, start)
 	l.fresh = true
 	if len(fields) == 0 {
 		return
@@ -217,8 +221,8 @@ func (l *lexer) decide(fields []string) {
 	}
 }
 
-// markSize returns the size of the mark of the order of bytes at the beginning of a text.
-func markSize(text []byte) int {
+// MarkSize returns the size of the mark of the order of bytes at the beginning of a text.
+func MarkSize(text []byte) int {
 	const mark = "\uFEFF"
 	if bytes.HasPrefix(text, []byte(mark)) {
 		return len(mark)
@@ -230,9 +234,3 @@ func markSize(text []byte) int {
 func isPrefix(s string) bool {
 	return slices.Contains([]string{"L", "u", "U", "u8", "R", "LR", "uR", "UR", "u8R"}, s)
 }
-
-func isLetter(c byte) bool {
-	return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c == '$' || c >= 0x80
-}
-func isDigit(c byte) bool         { return c >= '0' && c <= '9' }
-func isLetterOrDigit(c byte) bool { return isLetter(c) || isDigit(c) }

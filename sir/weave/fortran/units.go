@@ -1,4 +1,4 @@
-package weave
+package fortran
 
 import (
 	"errors"
@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"mirador/sir/source/fortran"
+	"mirador/sir/weave/woven"
 )
 
 // unitEnd returns the statement before which a unit ends: its END, or CONTAINS.
-func (f *fortranSource) unitEnd(u int) int {
+func (f *Source) unitEnd(u int) int {
 	at := f.units[u]
 	for i := at.first; i < at.last; i++ {
 		if f.statements[i].Kind == fortran.Contains && f.unitOf[i] == u {
@@ -21,11 +22,11 @@ func (f *fortranSource) unitEnd(u int) int {
 }
 
 // unitEnds checks that a unit begins and ends once, and makes the statement before which it ends its last one.
-func (f *fortranSource) unitEnds(at *span) error {
+func (f *Source) unitEnds(at *span) error {
 	u := f.unitOf[at.first]
 	for i := at.first; i <= at.last; i++ {
 		if s := &f.statements[i]; s.Kind == fortran.Entry && f.unitOf[i] == u {
-			return fmt.Errorf("it has another beginning, at line %d: measure the regions inside", f.of(s.Start))
+			return fmt.Errorf("it has another beginning, at line %d: measure the regions inside", f.lines.Of(s.Start))
 		}
 	}
 	if f.statements[at.last].Kind != fortran.UnitEnd {
@@ -39,13 +40,13 @@ func (f *fortranSource) unitEnds(at *span) error {
 const mostFunctions = 1000
 
 // firstPlace returns the place before the first statement of a unit that is executed.
-func (f *fortranSource) firstPlace(u int) (place, error) {
+func (f *Source) firstPlace(u int) (place, error) {
 	at := f.units[u]
 	found, i := at.first, at.first
 	if f.statements[i].Kind == fortran.Header {
 		i++
 	} else if found--; f.statements[i].Kind != fortran.Declaration && f.statements[i].Kind != fortran.Include {
-		return place{int(f.lines[f.of(f.statements[i].Start)-1]), atLine}, nil
+		return place{int(f.lines[f.lines.Of(f.statements[i].Start)-1]), atLine}, nil
 	}
 	depth, open, functions := 0, 0, 0
 search:
@@ -78,7 +79,7 @@ search:
 		found, open = i, depth
 	}
 	if open > 0 {
-		return place{}, fmt.Errorf("its declarations end in a conditional of the preprocessor, at line %d, in which statements follow", f.of(f.statements[found].Start))
+		return place{}, fmt.Errorf("its declarations end in a conditional of the preprocessor, at line %d, in which statements follow", f.lines.Of(f.statements[found].Start))
 	}
 	return f.pastConditional(f.behind(found)), nil
 }
@@ -87,11 +88,11 @@ search:
 var conditionalDeclaration = regexp.MustCompile(`(?i)^[ \t]*[!c*]\$[ \t]+(?:use|integer|real|logical|external|double|character|type|complex|include|parameter|common|save)\b`)
 
 // pastConditional returns the place behind such declarations.
-func (f *fortranSource) pastConditional(at place) place {
+func (f *Source) pastConditional(at place) place {
 	if at.site != atLine {
 		return at
 	}
-	for line := f.of(at.at); line <= len(f.lines) && at.at < len(f.Text) && f.comment(f.line(line)); line++ {
+	for line := f.lines.Of(at.at); line <= len(f.lines) && at.at < len(f.Text) && f.comment(f.line(line)); line++ {
 		if conditionalDeclaration.Match(f.line(line)) && line < len(f.lines) {
 			at.at = int(f.lines[line])
 		}
@@ -100,13 +101,13 @@ func (f *fortranSource) pastConditional(at place) place {
 }
 
 // statementFunction reports whether a statement before the first one that is executed defines a function.
-func (f *fortranSource) statementFunction(u, i int) (bool, error) {
+func (f *Source) statementFunction(u, i int) (bool, error) {
 	s := &f.statements[i]
 	name := s.Function
 	if name == "" {
 		return false, nil
 	}
-	declared, untyped, uses := false, false, f.units[u].around != nil
+	declared, untyped, uses := false, false, f.units[u].Around != nil
 	for k := f.units[u].first; k < i; k++ {
 		d := &f.statements[k]
 		if d.Kind != fortran.Declaration {
@@ -126,7 +127,7 @@ func (f *fortranSource) statementFunction(u, i int) (bool, error) {
 	case untyped:
 		return false, nil
 	case uses:
-		return false, fmt.Errorf("%s at line %d may be a function, or an array of another unit: declare it, or measure the regions inside", name, f.of(s.Start))
+		return false, fmt.Errorf("%s at line %d may be a function, or an array of another unit: declare it, or measure the regions inside", name, f.lines.Of(s.Start))
 	}
 	return true, nil
 }
@@ -162,4 +163,4 @@ var (
 	dimensioned = regexp.MustCompile(`\b(?:dimension|allocatable|pointer|codimension)\b`)
 )
 
-func wordByte(c byte) bool { return c != '$' && c < 0x80 && isLetterOrDigit(c) }
+func wordByte(c byte) bool { return c != '$' && c < 0x80 && woven.IsLetterOrDigit(c) }

@@ -1,4 +1,6 @@
-package weave
+// Package fortran weaves regions into sources in Fortran, in free and fixed form: a region begins and ends in calls of
+// procedures that a file in assembly language beside the source contains.
+package fortran
 
 import (
 	"errors"
@@ -9,23 +11,24 @@ import (
 
 	"mirador/sir"
 	"mirador/sir/source/fortran"
+	"mirador/sir/weave/woven"
 )
 
-// fortranSource is a source in Fortran.
-type fortranSource struct {
-	*Source
-	*Weaving
-	lines
+// Source is a source in Fortran.
+type Source struct {
+	*woven.Source
+	program    *woven.Program
+	lines      woven.Lines
 	fixed      bool
 	statements []fortran.Statement
 	constructs []*span // by their first statement
 	within     []int   // of each statement: the innermost construct around it, -1: none
 	units      []*span
-	unitOf     []int            // of each statement: the innermost unit, -1: none
-	ends       map[int]bool     // labelled statements that end loops
-	labels     []labelsOfUnit   // by unit
-	ifs        map[int]*located // that have an action
-	declaring  map[*located]int // units that have to declare what they call: the line that says so
+	unitOf     []int                 // of each statement: the innermost unit, -1: none
+	ends       map[int]bool          // labelled statements that end loops
+	labels     []labelsOfUnit        // by unit
+	ifs        map[int]*woven.Region // that have an action
+	declaring  map[*woven.Region]int // units that have to declare what they call: the line that says so
 }
 
 // mostStatements limits the statements of a source, because they take more memory than the source.
@@ -36,7 +39,7 @@ type labelsOfUnit map[string][]int
 
 // span is a range of statements: from the first to the last one.
 type span struct {
-	*located
+	*woven.Region
 	first, last int
 	construct   string
 	shape       shape
@@ -53,10 +56,12 @@ const (
 	unit                // of the program
 )
 
-func newFortranSource(w *Weaving, s *Source) text {
+// Read reads a source of a program.
+func Read(p *woven.Program, source int) *Source {
+	s := &p.Sources[source]
 	fixed := fortran.Fixed(s.Path)
-	f := &fortranSource{Source: s, Weaving: w, lines: linesOf(s.Text), fixed: fixed, statements: fortran.Statements(s.Text, fixed, mostStatements), ends: map[int]bool{}, ifs: map[int]*located{}, declaring: map[*located]int{}}
-	for _, l := range w.bySource[slices.IndexFunc(w.sources, func(other Source) bool { return other.Path == s.Path && !other.Fixed })] {
+	f := &Source{Source: s, program: p, lines: woven.LinesOf(s.Text), fixed: fixed, statements: fortran.Statements(s.Text, fixed, mostStatements), ends: map[int]bool{}, ifs: map[int]*woven.Region{}, declaring: map[*woven.Region]int{}}
+	for _, l := range p.Regions[source] {
 		switch l.Kind {
 		case sir.Module:
 			f.findDeclaring(l)
@@ -111,7 +116,7 @@ func innermost(spans []*span, statements, behind int) []int {
 }
 
 // findLabels finds the statements with labels, and which of them end loops.
-func (f *fortranSource) findLabels() {
+func (f *Source) findLabels() {
 	f.labels = make([]labelsOfUnit, len(f.units))
 	for i, s := range f.statements {
 		if u := f.unitOf[i]; u >= 0 && s.Label != "" {
@@ -130,7 +135,7 @@ func (f *fortranSource) findLabels() {
 }
 
 // starting returns the statement that begins at a byte, or whose action does; -1: there is none.
-func (f *fortranSource) starting(at int) (i int, action bool) {
+func (f *Source) starting(at int) (i int, action bool) {
 	i, found := slices.BinarySearchFunc(f.statements, at, func(s fortran.Statement, at int) int { return s.Start - at })
 	if found {
 		return i, false
@@ -142,7 +147,7 @@ func (f *fortranSource) starting(at int) (i int, action bool) {
 }
 
 // ending returns the statement that ends before a byte, -1 if there is none.
-func (f *fortranSource) ending(at int) int {
+func (f *Source) ending(at int) int {
 	i, _ := slices.BinarySearchFunc(f.statements, at, func(s fortran.Statement, at int) int { return s.Start - at })
 	for i--; i >= 0; i-- { // a line of the preprocessor may be inside a statement
 		if f.statements[i].End == at {
@@ -158,8 +163,8 @@ func (f *fortranSource) ending(at int) int {
 var errNoStatements = errors.New("it is no statement: measure a statement around it")
 
 // place finds the statements of a region.
-func (f *fortranSource) place(l *located) (*span, error) {
-	start, end, ok := l.extent(f.lines, len(f.Text))
+func (f *Source) place(l *woven.Region) (*span, error) {
+	start, end, ok := l.Span(f.lines, len(f.Text))
 	if !ok {
 		return nil, errors.New("the source has no such place")
 	}
@@ -171,7 +176,7 @@ func (f *fortranSource) place(l *located) (*span, error) {
 	if first < 0 || last < first || isAction && last != first {
 		return nil, errNoStatements
 	}
-	at := &span{located: l, first: first, last: last}
+	at := &span{Region: l, first: first, last: last}
 	switch l.Kind {
 	case sir.MainProgram, sir.Subroutine, sir.Function:
 		at.shape = unit
@@ -187,17 +192,17 @@ func (f *fortranSource) place(l *located) (*span, error) {
 
 // placePart finds the statements of a body or a branch: those between the statement that begins it, and the one that
 // ends it.
-func (f *fortranSource) placePart(l *located, start int) (*span, error) {
-	if l.around == nil {
+func (f *Source) placePart(l *woven.Region, start int) (*span, error) {
+	if l.Around == nil {
 		return nil, errNoStatements
 	}
-	around, err := f.place(l.around)
+	around, err := f.place(l.Around)
 	if err != nil {
 		return nil, err
 	}
 	begin, isAction := f.starting(start)
 	if isAction {
-		return &span{located: l, first: begin, last: begin, shape: action}, nil
+		return &span{Region: l, first: begin, last: begin, shape: action}, nil
 	}
 	if begin < 0 || around.last <= around.first {
 		return nil, errNoStatements
@@ -205,37 +210,37 @@ func (f *fortranSource) placePart(l *located, start int) (*span, error) {
 	if l.Kind == sir.Body || l.Form == "then" {
 		begin = around.first
 	}
-	at := &span{located: l, first: begin + 1, last: around.last - 1, shape: part}
-	for _, other := range l.around.Regions {
+	at := &span{Region: l, first: begin + 1, last: around.last - 1, shape: part}
+	for _, other := range l.Around.Regions {
 		column := 0
 		if other.Code != nil {
 			column = other.Code.Column
 		}
-		if i, _ := f.starting(f.offset(other.Line, column)); other.Kind == sir.Branch && i > begin && i-1 < at.last && i > at.first-1 && other.ID != l.ID {
+		if i, _ := f.starting(f.lines.Offset(other.Line, column)); other.Kind == sir.Branch && i > begin && i-1 < at.last && i > at.first-1 && other.ID != l.ID {
 			at.last = min(at.last, i-1)
 		}
 	}
 	return at, nil
 }
 
-// jumping matches macros that may leave what is around them.
-var jumping = regexp.MustCompile(`(?im)^[ \t]*#[ \t]*define[ \t]+(\w+)(?:.*\\\n)*.*\b(?:return|go\s*to|cycle|exit|stop)\b`)
+// Jumping matches macros that may leave what is around them.
+var Jumping = regexp.MustCompile(`(?im)^[ \t]*#[ \t]*define[ \t]+(\w+)(?:.*\\\n)*.*\b(?:return|go\s*to|cycle|exit|stop)\b`)
 
 // allowed refuses regions that cannot begin or end with statements of their own.
-func (f *fortranSource) allowed(at *span) error {
+func (f *Source) allowed(at *span) error {
 	if len(f.statements) > mostStatements {
 		return fmt.Errorf("its source has more than %d statements", mostStatements)
 	}
-	if len(at.name()) > longestID {
+	if len(at.Note()) > woven.LongestID {
 		return errors.New("its id is too long")
 	}
 	for i := at.first; i <= at.last; i++ {
 		s := &f.statements[i]
 		switch {
 		case s.Kind == fortran.Include && at.shape != unit:
-			return fmt.Errorf("a file is included in it, at line %d: it may contain jumps", f.of(s.Start))
+			return fmt.Errorf("a file is included in it, at line %d: it may contain jumps", f.lines.Of(s.Start))
 		case s.Broken:
-			return fmt.Errorf("a line of the preprocessor is inside a statement, at line %d", f.of(s.Start))
+			return fmt.Errorf("a line of the preprocessor is inside a statement, at line %d", f.lines.Of(s.Start))
 		}
 	}
 	next := at.last + 1
@@ -249,12 +254,12 @@ func (f *fortranSource) allowed(at *span) error {
 }
 
 // pure refuses regions of procedures that may not call others.
-func (f *fortranSource) pure(at *span) error {
-	for l := at.located; l != nil; l = l.around {
+func (f *Source) pure(at *span) error {
+	for l := at.Region; l != nil; l = l.Around {
 		switch {
-		case l.Kind == sir.Loop && l.Form == "concurrent" && l != at.located:
+		case l.Kind == sir.Loop && l.Form == "concurrent" && l != at.Region:
 			return errors.New("it is in DO CONCURRENT, which calls pure procedures only: measure the loop")
-		case l.Kind == sir.Block && (l.Form == "where" || l.Form == "forall") && l != at.located:
+		case l.Kind == sir.Block && (l.Form == "where" || l.Form == "forall") && l != at.Region:
 			return fmt.Errorf("it is in %s, which contains assignments only: measure that", strings.ToUpper(l.Form))
 		}
 	}
@@ -269,7 +274,7 @@ func (f *fortranSource) pure(at *span) error {
 	if strings.HasPrefix(h.Text, "moduleprocedure") {
 		return errors.New("its interface is in another place, and may say that it is pure: repeat the interface here, or measure the calls of it")
 	}
-	for l := f.units[u].located; l != nil; l = l.around {
+	for l := f.units[u].Region; l != nil; l = l.Around {
 		if line := f.declaring[l]; line > 0 {
 			return fmt.Errorf("line %d requires that each procedure is declared", line)
 		}
@@ -278,13 +283,13 @@ func (f *fortranSource) pure(at *span) error {
 }
 
 // findDeclaring finds out whether a unit has to declare what it calls.
-func (f *fortranSource) findDeclaring(l *located) {
-	start, _, _ := l.extent(f.lines, len(f.Text))
+func (f *Source) findDeclaring(l *woven.Region) {
+	start, _, _ := l.Span(f.lines, len(f.Text))
 	i, _ := f.starting(start)
 	for ; i >= 0 && i < len(f.statements); i++ {
 		s := &f.statements[i]
 		if strings.HasPrefix(s.Text, "implicitnone(") && strings.Contains(s.Text, "external") {
-			f.declaring[l] = f.of(s.Start)
+			f.declaring[l] = f.lines.Of(s.Start)
 		}
 		if s.Kind == fortran.Executed || s.Kind == fortran.Contains || s.Kind == fortran.UnitEnd {
 			return
@@ -293,7 +298,7 @@ func (f *fortranSource) findDeclaring(l *located) {
 }
 
 // undivided checks that conditionals of the preprocessor begin and end among statements.
-func (f *fortranSource) undivided(first, last int) error {
+func (f *Source) undivided(first, last int) error {
 	depth := 0
 	for i := first; i <= last && depth >= 0; i++ {
 		if s := &f.statements[i]; s.Kind == fortran.Preprocessor {
@@ -323,7 +328,7 @@ func conditionalDepth(depth int, line string) int {
 }
 
 // ofLoop refuses what the labels that end loops do not allow.
-func (f *fortranSource) ofLoop(at *span) error {
+func (f *Source) ofLoop(at *span) error {
 	end := at.last
 	if at.Kind == sir.Body {
 		end++
@@ -336,7 +341,7 @@ func (f *fortranSource) ofLoop(at *span) error {
 	for i := f.within[inner.first]; i >= 0 && f.constructs[i].last == end; i = f.within[outer.first] {
 		outer = f.constructs[i]
 	}
-	line := f.of(f.statements[end].Start)
+	line := f.lines.Of(f.statements[end].Start)
 	text := f.statements[end].Text
 	switch {
 	case at.first <= outer.first:
@@ -352,11 +357,11 @@ func (f *fortranSource) ofLoop(at *span) error {
 }
 
 // ofDirective refuses what directives of OpenMP, and of compilers, require of the statements that follow them.
-func (f *fortranSource) ofDirective(at *span) error {
+func (f *Source) ofDirective(at *span) error {
 	if at.Kind == sir.OpenMP && strings.HasPrefix(at.Form, "section") && !strings.HasPrefix(at.Form, "sections") {
 		return errors.New("the sections of a directive are no statements of their own: measure a region inside")
 	}
-	if around := at.around; around != nil && around.Kind == sir.OpenMP && at.shape != part && at.Kind != sir.OpenMP {
+	if around := at.Around; around != nil && around.Kind == sir.OpenMP && at.shape != part && at.Kind != sir.OpenMP {
 		for _, w := range strings.Fields(around.Form) {
 			if slices.Contains([]string{"do", "simd", "taskloop", "distribute", "loop", "atomic", "workshare"}, w) {
 				return fmt.Errorf("the directive %s needs its statement unchanged: measure the directive, or a region inside", around.Form)
@@ -370,15 +375,15 @@ func (f *fortranSource) ofDirective(at *span) error {
 }
 
 // collapsed refuses what is between loops that a directive makes one of.
-func (f *fortranSource) collapsed(at *span) error {
+func (f *Source) collapsed(at *span) error {
 	if at.Kind != sir.Loop && at.Kind != sir.Body {
 		return nil
 	}
-	for l := at.around; l != nil && (l.Kind == sir.Loop || l.Kind == sir.Body || l.Kind == sir.OpenMP); l = l.around {
+	for l := at.Around; l != nil && (l.Kind == sir.Loop || l.Kind == sir.Body || l.Kind == sir.OpenMP); l = l.Around {
 		if l.Kind != sir.OpenMP {
 			continue
 		}
-		start, _, _ := l.extent(f.lines, len(f.Text))
+		start, _, _ := l.Span(f.lines, len(f.Text))
 		if i, _ := f.starting(start); i >= 0 {
 			for _, clause := range []string{"collapse", "ordered", "tile"} {
 				if strings.Contains(f.statements[i].Text, clause) {
@@ -395,8 +400,8 @@ func (f *fortranSource) collapsed(at *span) error {
 var directives = regexp.MustCompile(`(?i)^\s*[!c*]\s*(gcc\$|dir\$|dec\$|ibm\*|\$acc|pgi\$|ocl)`)
 
 // directed reports whether such a comment is before a statement.
-func (f *fortranSource) directed(i int) bool {
-	for line := f.of(f.statements[i].Start) - 1; line >= 1; line-- {
+func (f *Source) directed(i int) bool {
+	for line := f.lines.Of(f.statements[i].Start) - 1; line >= 1; line-- {
 		text := f.line(line)
 		if directives.Match(text) {
 			return true
@@ -409,7 +414,7 @@ func (f *fortranSource) directed(i int) bool {
 }
 
 // line returns a line of the source.
-func (f *fortranSource) line(number int) []byte {
+func (f *Source) line(number int) []byte {
 	end := len(f.Text)
 	if number < len(f.lines) {
 		end = int(f.lines[number])
@@ -418,13 +423,13 @@ func (f *fortranSource) line(number int) []byte {
 }
 
 // comment reports whether a line has no statement.
-func (f *fortranSource) comment(line []byte) bool {
+func (f *Source) comment(line []byte) bool {
 	text := strings.TrimSpace(string(line))
 	return text == "" || text[0] == '!' || f.fixed && strings.ContainsRune("cC*dD", rune(line[0]))
 }
 
 // macrosIn refuses what contains macros with jumps, and statements that are compiled with OpenMP only and jump.
-func (f *fortranSource) macrosIn(at *span) error {
+func (f *Source) macrosIn(at *span) error {
 	if at.last < at.first {
 		return nil
 	}
@@ -432,11 +437,11 @@ func (f *fortranSource) macrosIn(at *span) error {
 	if found := conditionalJump.Find(text); found != nil {
 		return errors.New("a line that is compiled with OpenMP only jumps")
 	}
-	if len(f.jumping) == 0 {
+	if len(f.program.Jumping) == 0 {
 		return nil
 	}
 	for _, word := range words.FindAll(text, -1) {
-		if f.jumping[string(word)] {
+		if f.program.Jumping[string(word)] {
 			return fmt.Errorf("the macro %s in it contains a jump", word)
 		}
 	}

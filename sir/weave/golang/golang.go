@@ -1,4 +1,10 @@
-package weave
+// Package golang weaves regions into sources in Go: where a region begins and ends, the source calls functions at its end
+// that mark the region.
+//
+// A function in Go with woven regions has an array with a variable for each of them, which is true while the region
+// is executed. The functions that mark a region get the address of its variable: it identifies the execution. What
+// leaves the function, also a panic, ends the regions that are open, in a deferred function.
+package golang
 
 import (
 	"bytes"
@@ -7,32 +13,33 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/scanner"
-	gotoken "go/token"
+	"go/token"
 	"slices"
 	"strings"
 
 	"mirador/sir"
+	"mirador/sir/weave/woven"
 )
 
-// A function in Go with woven regions has an array with a variable for each of them, which is true while the region
-// is executed. The functions that mark a region get the address of its variable: it identifies the execution. What
-// leaves the function, also a panic, ends the regions that are open, in a deferred function.
-
-// goSource is a source in Go.
-type goSource struct {
-	*Source
-	lines lines
-	file  *ast.File
-	at    *gotoken.File
-	err   error
+// Source is a source in Go.
+type Source struct {
+	*woven.Source
+	program *woven.Program
+	number  int // of the source
+	lines   woven.Lines
+	file    *ast.File
+	at      *token.File
+	err     error
 }
 
-func newGoSource(_ *Weaving, s *Source) text {
-	g := &goSource{Source: s, lines: linesOf(s.Text)}
-	if g.err = checkGoTokens(s.Text); g.err != nil {
+// Read reads a source of a program.
+func Read(p *woven.Program, source int) *Source {
+	s := &p.Sources[source]
+	g := &Source{Source: s, program: p, number: source, lines: woven.LinesOf(s.Text)}
+	if g.err = checkTokens(s.Text); g.err != nil {
 		return g
 	}
-	set := gotoken.NewFileSet()
+	set := token.NewFileSet()
 	var err error
 	if g.file, err = parser.ParseFile(set, "", s.Text, parser.SkipObjectResolution|parser.ParseComments); err != nil {
 		g.err = errors.New("its source has errors of syntax")
@@ -42,47 +49,47 @@ func newGoSource(_ *Weaving, s *Source) text {
 	return g
 }
 
-// mostGoTokens limits the tokens of a source, because the syntax takes up to 100 bytes for each.
-const mostGoTokens = 400_000
+// mostTokens limits the tokens of a source, because the syntax takes up to 100 bytes for each.
+const mostTokens = 400_000
 
-func checkGoTokens(text []byte) error {
+func checkTokens(text []byte) error {
 	var s scanner.Scanner
-	set := gotoken.NewFileSet()
-	s.Init(set.AddFile("", -1, len(text)), text, func(gotoken.Position, string) {}, 0)
-	for range mostGoTokens {
-		if _, t, _ := s.Scan(); t == gotoken.EOF {
+	set := token.NewFileSet()
+	s.Init(set.AddFile("", -1, len(text)), text, func(token.Position, string) {}, 0)
+	for range mostTokens {
+		if _, t, _ := s.Scan(); t == token.EOF {
 			return nil
 		}
 	}
-	return fmt.Errorf("its source has more than %d words and signs", mostGoTokens)
+	return fmt.Errorf("its source has more than %d words and signs", mostTokens)
 }
 
-// goFunction is a function or a closure with woven regions, in the order of their ids.
-type goFunction struct {
+// function is a function or a closure with woven regions, in the order of their ids.
+type function struct {
 	node    ast.Node
 	body    *ast.BlockStmt
-	regions []*goRegion
+	regions []*region
 }
 
-// woven returns the text with regions woven in, followed by the functions that they call.
-func (s *goSource) woven(weaving string, source int, regions []*located) ([]byte, error) {
-	short := fmt.Sprintf("%.8s_%d", weaving, source+1)
-	var edits []edit
+// Weave returns the text with regions woven in, followed by the functions that they call.
+func (s *Source) Weave(regions []*woven.Region) ([]byte, error) {
+	short := fmt.Sprintf("%.8s_%d", s.program.ID, s.number+1)
+	var edits []woven.Edit
 	var defined strings.Builder
 	var wrong []error
-	var functions []*goFunction
+	var functions []*function
 	for i, l := range regions {
 		r, err := s.region(l, fmt.Sprintf("%s_%d", short, i+1), &functions)
-		var inserted []edit
+		var inserted []woven.Edit
 		if err == nil {
 			inserted, err = r.edits()
 		}
 		if err != nil {
-			wrong = append(wrong, &Refusal{l.ID, err.Error()})
+			wrong = append(wrong, &woven.Refusal{ID: l.ID, Why: err.Error()})
 			continue
 		}
 		edits = append(edits, inserted...)
-		r.define(&defined, weaving)
+		r.define(&defined, s.program.ID)
 	}
 	if err := errors.Join(wrong...); err != nil {
 		return nil, err
@@ -92,7 +99,7 @@ func (s *goSource) woven(weaving string, source int, regions []*located) ([]byte
 		edits = append(edits, s.prologue(f, left))
 		f.define(&defined, left)
 	}
-	text := apply(s.Text, edits)
+	text := woven.Apply(s.Text, edits)
 	if !bytes.HasSuffix(text, []byte("\n")) {
 		text = append(text, '\n')
 	}
@@ -100,20 +107,20 @@ func (s *goSource) woven(weaving string, source int, regions []*located) ([]byte
 }
 
 // prologue declares the array of a function, and has its regions ended when the function is left.
-func (s *goSource) prologue(f *goFunction, left string) edit {
+func (s *Source) prologue(f *function, left string) woven.Edit {
 	text := fmt.Sprintf(" var mirador_open [%d]bool; defer %s(&mirador_open);", len(f.regions), left)
 	for _, r := range f.regions {
 		if r.node() == f.node {
 			text += r.begin()
 		}
 	}
-	return edit{at: s.offset(f.body.Lbrace) + 1, depth: -1, text: text}
+	return woven.Edit{At: s.offset(f.body.Lbrace) + 1, Depth: -1, Text: text}
 }
 
 // define writes the function that ends the open regions of a function, inner ones first.
-func (f *goFunction) define(b *strings.Builder, left string) {
+func (f *function) define(b *strings.Builder, left string) {
 	fmt.Fprintf(b, "\nfunc %s(open *[%d]bool) {\n", left, len(f.regions))
-	inner := slices.SortedStableFunc(slices.Values(f.regions), func(a, b *goRegion) int { return b.at.depth - a.at.depth })
+	inner := slices.SortedStableFunc(slices.Values(f.regions), func(a, b *region) int { return b.at.Depth - a.at.Depth })
 	for _, r := range inner {
 		fmt.Fprintf(b, "\tif open[%d] {\n\t\tmirador_off_%s(&open[%[1]d])\n\t}\n", r.element, r.name)
 	}
@@ -122,8 +129,8 @@ func (f *goFunction) define(b *strings.Builder, left string) {
 
 // define writes the functions of a region. Those that mark it begin with an instruction of 5 bytes, which a jump can
 // replace, and keep the argument in its register.
-func (r *goRegion) define(b *strings.Builder, weaving string) {
-	begins, ends := sir.GoMarks(weaving, r.at.name())
+func (r *region) define(b *strings.Builder, weaving string) {
+	begins, ends := sir.GoMarks(weaving, r.at.Note())
 	fmt.Fprintf(b, "\nfunc mirador_on_%s(open *bool) *bool {\n\t*open = true\n\t%s(open)\n\treturn open\n}\n", r.name, begins)
 	fmt.Fprintf(b, "\nfunc mirador_off_%s(open *bool) {\n\t*open = false\n\t%s(open)\n}\n", r.name, ends)
 	for _, mark := range []string{begins, ends} {
@@ -134,20 +141,20 @@ func (r *goRegion) define(b *strings.Builder, weaving string) {
 	}
 }
 
-func (s *goSource) offset(p gotoken.Pos) int { return s.at.Offset(p) }
+func (s *Source) offset(p token.Pos) int { return s.at.Offset(p) }
 
 // region finds the syntax of a region and the function around it.
-func (s *goSource) region(l *located, name string, functions *[]*goFunction) (*goRegion, error) {
-	start, end, ok := l.extent(s.lines, len(s.Text))
+func (s *Source) region(l *woven.Region, name string, functions *[]*function) (*region, error) {
+	start, end, ok := l.Span(s.lines, len(s.Text))
 	switch {
 	case s.err != nil:
 		return nil, s.err
-	case len(l.name()) > longestID:
+	case len(l.Note()) > woven.LongestID:
 		return nil, errors.New("its id is too long")
 	case !ok:
 		return nil, errors.New("its text was not found")
 	}
-	r := &goRegion{goSource: s, at: l, path: s.around(start, end), name: name}
+	r := &region{Source: s, at: l, path: s.around(start, end), name: name}
 	if len(r.path) == 0 {
 		return nil, errors.New("its text was not found")
 	}
@@ -160,10 +167,10 @@ func (s *goSource) region(l *located, name string, functions *[]*goFunction) (*g
 			return nil, fmt.Errorf("its function is marked with %s, and must call no others", word)
 		}
 	}
-	i := slices.IndexFunc(*functions, func(f *goFunction) bool { return f.node == node })
+	i := slices.IndexFunc(*functions, func(f *function) bool { return f.node == node })
 	if i < 0 {
 		i = len(*functions)
-		*functions = append(*functions, &goFunction{node: node, body: body})
+		*functions = append(*functions, &function{node: node, body: body})
 	}
 	f := (*functions)[i]
 	r.element = len(f.regions)
@@ -188,7 +195,7 @@ func bound(d *ast.FuncDecl) string {
 
 // around returns the nodes around a text, outermost first, up to the region that has this text. There are none if no
 // region has it.
-func (s *goSource) around(start, end int) (path []ast.Node) {
+func (s *Source) around(start, end int) (path []ast.Node) {
 	var open []ast.Node
 	ast.Inspect(s.file, func(n ast.Node) bool {
 		if n == nil {
@@ -200,7 +207,7 @@ func (s *goSource) around(start, end int) (path []ast.Node) {
 			return false
 		}
 		open = append(open, n)
-		if from == start && to == end && isGoRegion(n) {
+		if from == start && to == end && isRegion(n) {
 			path = slices.Clone(open)
 		}
 		return true
@@ -208,8 +215,8 @@ func (s *goSource) around(start, end int) (path []ast.Node) {
 	return path
 }
 
-// isGoRegion reports whether structures have regions of a type of nodes.
-func isGoRegion(n ast.Node) bool {
+// isRegion reports whether structures have regions of a type of nodes.
+func isRegion(n ast.Node) bool {
 	switch n.(type) {
 	case *ast.FuncDecl, *ast.FuncLit, *ast.CallExpr, *ast.BlockStmt, *ast.ForStmt, *ast.RangeStmt, *ast.IfStmt, *ast.SwitchStmt,
 		*ast.TypeSwitchStmt, *ast.SelectStmt, *ast.CaseClause, *ast.CommClause, *ast.ReturnStmt, *ast.GoStmt, *ast.DeferStmt:
