@@ -110,13 +110,12 @@ func (gs *grounds) wouldJump(p omis.ProcID, addr uint64) string {
 		return ""
 	}
 	begin, end := layout.Bounds(addr)
-	code := make([]byte, end-begin)
-	text, err := gs.n.texts.Of(p.PID, m, begin, code)
-	if err != nil || text.Go {
+	module, err := gs.n.codes.Of(p.PID, m)
+	if err != nil || module.Go {
 		return ""
 	}
-	plan, err := rendezvous.Survey(rendezvous.Function{Start: begin, Code: code}, addr)
-	if at := addr - m.Start; err != nil || !plan.Whole() && text.Branches.Between(at, at+plan.Length()) {
+	plan, err := rendezvous.Survey(rendezvous.Function{Start: begin, Code: module.Code(begin-m.Start, end-m.Start)}, addr)
+	if at := addr - m.Start; err != nil || !plan.Whole() && module.Lands(at, at+plan.Length()) {
 		return ""
 	}
 	return noteJump

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mirador/omis"
-	"mirador/omis/code/x86/branch"
 	"mirador/omis/code/x86/landing"
 	"mirador/omis/host/calls"
 	"mirador/omis/host/heap"
@@ -80,7 +79,6 @@ type Node struct {
 
 	warden  *warden.Client
 	images  *unwind.Images
-	texts   *branch.Catalog
 	codes   *landing.Catalog
 	library *library.Catalog
 	machine *machine.Machine
@@ -122,7 +120,7 @@ func Open(c Config) (*Node, error) {
 	}
 	n := &Node{
 		name: c.Name, start: time.Now(),
-		warden: warden.NewClient(c.Warden), images: unwind.NewImages(), texts: branch.NewCatalog(), codes: landing.NewCatalog(),
+		warden: warden.NewClient(c.Warden), images: unwind.NewImages(), codes: landing.NewCatalog(),
 		library: library.NewCatalog(), machine: m, reader: proc.NewReader(0),
 		byPtrace: c.Ptrace, sharing: c.Sharing, patience: c.Patience, callPatience: callPatience,
 	}

@@ -59,26 +59,27 @@ func (m *meeting) checkText(plan *rendezvous.Plan, function rendezvous.Function)
 		return err
 	}
 	area, _ := mapped.At(plan.Addr)
-	file := make([]byte, len(function.Code))
-	text, err := m.o.node.texts.Of(m.o.proc.PID, area, function.Start, file)
-	switch at := plan.Addr - area.Start; {
-	case err != nil:
+	module, err := m.o.node.codes.Of(m.o.proc.PID, area)
+	if err != nil {
 		return err
-	case text.Go:
+	}
+	begin := function.Start - area.Start
+	switch at := plan.Addr - area.Start; {
+	case module.Go:
 		return refuse(plan.Addr, "it is of a program in Go, whose stacks may have no room for a hold")
-	case !bytes.Equal(function.Code, file):
+	case !bytes.Equal(function.Code, module.Code(begin, begin+uint64(len(function.Code)))):
 		return refuse(plan.Addr, "another tool has patched its function")
 	case plan.Whole():
 		return nil
-	case text.Branches.Between(at, at+plan.Length()):
+	case module.Lands(at, at+plan.Length()):
 		return refuse(plan.Addr, "a branch may lead into its middle")
 	}
-	begin, end := max(area.Start, plan.Addr-branch.Reach), min(area.End, plan.Addr+plan.Length()+branch.Reach)
-	code := make([]byte, end-begin)
-	if _, err := m.o.space.memory.ReadAt(code, int64(begin)); err != nil {
+	lowest, highest := max(area.Start, plan.Addr-branch.Reach), min(area.End, plan.Addr+plan.Length()+branch.Reach)
+	code := make([]byte, highest-lowest)
+	if _, err := m.o.space.memory.ReadAt(code, int64(lowest)); err != nil {
 		return err
 	}
-	if branch.ShortBetween(m.o.space.unpatched(begin, code), begin, plan.Addr, plan.Addr+plan.Length()) {
+	if branch.ShortBetween(m.o.space.unpatched(lowest, code), lowest, plan.Addr, plan.Addr+plan.Length()) {
 		return refuse(plan.Addr, "a short branch may lead into its middle")
 	}
 	return nil

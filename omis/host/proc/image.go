@@ -211,27 +211,6 @@ func checkSections(r io.ReaderAt) error {
 	return nil
 }
 
-// ReadMapped reads the part of a file that a mapping shows.
-func ReadMapped(f *os.File, m Mapping) ([]byte, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if m.Offset >= uint64(info.Size()) {
-		return nil, fmt.Errorf("%s ends before the mapped part", f.Name())
-	}
-	length := min(m.End-m.Start, uint64(info.Size())-m.Offset)
-	if length > mostLoaded {
-		return nil, fmt.Errorf("%s has %d bytes of code", f.Name(), length)
-	}
-	b := make([]byte, length)
-	n, err := f.ReadAt(b, int64(m.Offset))
-	if n == 0 {
-		return nil, err
-	}
-	return b[:n], nil
-}
-
 // Files opens mapped files of a process by the paths in its mappings.
 type Files struct {
 	pid  int

@@ -134,7 +134,7 @@ func assembled(t *testing.T, source string) (*Surveyor, ram, map[string]uint64) 
 	}
 	surveyor, labels := survey(t, object)
 	memory := ram{0, make([]byte, 4<<20)}
-	copy(memory.bytes[surveyor.Base:], surveyor.Module.Code)
+	copy(memory.bytes[surveyor.Base:], surveyor.Module.Code(0, surveyor.Module.Size))
 	return surveyor, memory, labels
 }
 

@@ -73,7 +73,11 @@ func (s *Surveyor) deepest(f *function) (most int, err error) {
 	if s.shortTo(f) {
 		return 0, errors.New("a short branch may lead to its function")
 	}
-	for _, from := range s.Module.Branches(f.begin - s.Base) {
+	callers, ok := s.Module.Branches(f.begin - s.Base)
+	if !ok {
+		return 0, errors.New("the file of its program can no longer be read")
+	}
+	for _, from := range callers {
 		n, err := s.taken(f, s.Base+from)
 		if err != nil {
 			return 0, err

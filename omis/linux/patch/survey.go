@@ -5,6 +5,7 @@ package patch
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/arch/x86/x86asm"
 
@@ -173,7 +174,9 @@ func (s *Surveyor) window(f *function, first int, upTo uint64) (detour.Window, e
 		}
 		end = upTo
 	}
-	w.Code = s.code(w.Addr, end)
+	if w.Code = slices.Clone(s.code(w.Addr, end)); w.End() < end {
+		return w, errors.New("the file of its program can no longer be read")
+	}
 	return w, s.check(f, &w)
 }
 
@@ -230,7 +233,7 @@ func (s *Surveyor) before(f *function, begin, end uint64) bool {
 
 // after looks for short branches in the code after a function.
 func (s *Surveyor) after(f *function, begin, end uint64) bool {
-	highest := min(s.Base+uint64(len(s.Module.Code)), end+branch.Reach)
+	highest := min(s.Base+s.Module.Size, end+branch.Reach)
 	for at := f.end; at < highest; {
 		b, e := s.bounds(at)
 		if b == e {
@@ -265,19 +268,17 @@ func (s *Surveyor) short(from, to, begin, end uint64) bool {
 // f. They are none if it would lead into the middle of an instruction of f: in the start-up code of every C program
 // a jump through a register and a nop, ff e0 66, look like one.
 func (s *Surveyor) strays(f *function, at, begin, end uint64) bool {
-	if !s.short(at, at+2, begin, end) {
+	two := s.code(at, at+2)
+	if !branch.ShortBetween(two, at, begin, end) {
 		return false
 	}
-	to := at + 2 + uint64(int64(int8(s.code(at, at+2)[1])))
+	to := at + 2 + uint64(int64(int8(two[1])))
 	_, begins := f.at(to)
 	return begins || to < f.begin || to >= f.unknown
 }
 
 // code returns the content of the file.
-func (s *Surveyor) code(begin, end uint64) []byte {
-	n := uint64(len(s.Module.Code))
-	return s.Module.Code[min(n, begin-s.Base):min(n, end-s.Base)]
-}
+func (s *Surveyor) code(begin, end uint64) []byte { return s.Module.Code(begin-s.Base, end-s.Base) }
 
 // bounds returns the bounds of a function according to the unwind tables or, if these have none, to
 // the symbols.

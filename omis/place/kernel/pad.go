@@ -47,7 +47,7 @@ func isPad(code []byte) bool {
 // an address before it where an instruction begins.
 func (sv *survey) leadsTo(addr, certain uint64, m proc.Mapping, f *mapped) bool {
 	module, err := sv.moduleOf(m, f)
-	if err != nil || addr-m.Start >= uint64(len(module.Code)) {
+	if err != nil || addr-m.Start >= module.Size {
 		return true
 	}
 	return leads(module, addr-m.Start, certain-m.Start)
@@ -61,16 +61,17 @@ func leads(m *landing.Module, to, certain uint64) bool {
 		return true
 	}
 	lowest := certain - min(certain, branch.Reach)
-	if branch.ShortBetween(m.Code[lowest:certain], lowest, to-1, to+1) {
+	if before := m.Code(lowest, certain); uint64(len(before)) < certain-lowest || branch.ShortBetween(before, lowest, to-1, to+1) {
 		return true
 	}
-	highest := min(uint64(len(m.Code)), to+branch.Reach)
+	highest := min(m.Size, to+branch.Reach)
 	for at := certain; at < highest; {
-		length, _ := measure(m.Code[at:])
+		length, _ := measure(m.Code(at, at+longest))
 		if length == 0 {
-			return branch.ShortBetween(m.Code[at:highest], at, to-1, to+1)
+			rest := m.Code(at, highest)
+			return uint64(len(rest)) < highest-at || branch.ShortBetween(rest, at, to-1, to+1)
 		}
-		inst, _ := x86asm.Decode(m.Code[at:], 64) // endbr64 is not decoded, but has no arguments either
+		inst, _ := x86asm.Decode(m.Code(at, at+longest), 64) // endbr64 is not decoded, but has no arguments either
 		at += uint64(length)
 		if by, ok := inst.Args[0].(x86asm.Rel); ok && at+uint64(int64(by)) == to {
 			return true

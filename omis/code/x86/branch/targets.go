@@ -1,5 +1,3 @@
-//go:build linux && amd64
-
 package branch
 
 import (
@@ -18,17 +16,8 @@ const (
 	extended  = 0x0f // 0f 80 to 0f 8f: conditional jumps
 )
 
-// Find returns the targets of branches in code, which is at addr; it omits targets
-// outside the code.
-func Find(code []byte, addr uint64) Targets {
-	var all Targets
-	Each(code, func(_, to int) { all = append(all, addr+uint64(to)) })
-	slices.Sort(all)
-	return slices.Clip(slices.Compact(all))
-}
-
-// Each calls do for each branch whose target Find returns, with the offsets in code of
-// the branch and of its target.
+// Each calls do for each branch with an offset of four bytes that leads into code, with the offsets of the branch and of
+// its target.
 func Each(code []byte, do func(from, to int)) {
 	for i := 0; i+5 <= len(code); i++ {
 		at := i + 1
@@ -76,20 +65,4 @@ func ShortBetween(code []byte, addr, begin, end uint64) bool {
 		}
 	}
 	return false
-}
-
-// Calls returns the targets of possible direct calls in code, which is at addr.
-func Calls(code []byte, addr uint64) Targets {
-	var all Targets
-	for i := 0; i+5 <= len(code); i++ {
-		if code[i] != call {
-			continue
-		}
-		to := uint64(i) + 5 + uint64(int64(int32(binary.LittleEndian.Uint32(code[i+1:]))))
-		if to < uint64(len(code)) {
-			all = append(all, addr+to)
-		}
-	}
-	slices.Sort(all)
-	return slices.Clip(slices.Compact(all))
 }

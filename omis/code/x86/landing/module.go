@@ -1,21 +1,21 @@
 package landing
 
 import (
+	"cmp"
 	"debug/elf"
-	"errors"
-	"io"
+	"os"
 	"slices"
 	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 
-	"mirador/omis/code/x86/branch"
 	"mirador/omis/host/proc"
 )
 
 // Module is an executable segment of a file. Its places are offsets from its beginning.
 type Module struct {
-	Code []byte
+	Size uint64 // of the code
 	// Go reports that the code belongs to a Go program, whose scheduler may store the
 	// address of any instruction at which it interrupted a goroutine.
 	Go bool
@@ -23,15 +23,22 @@ type Module struct {
 	// that.
 	Goroutines *Goroutines
 
-	runtime  *Runtime // nil if it is not a Go program
-	addr     uint64   // of the segment, in the file
-	landings branch.Targets
-	taken    []reference
-	called   branch.Targets
-	symbols  []symbol // sorted by begin
+	runtime *Runtime // nil if it is not a Go program
+	symbols []symbol // sorted by begin
 
-	collect  sync.Once // guards the collection of branches
-	branches []edge    // to the beginnings of functions, sorted by target
+	file     *os.File
+	loaded   []elf.ProgHeader
+	addr     uint64 // of the code, as linked
+	offset   uint64 // of the code in the file
+	absolute bool   // the module has a fixed address
+
+	last      atomic.Pointer[block] // of the code that was read
+	gathering sync.Mutex
+	places    atomic.Pointer[places]
+
+	collecting sync.Mutex
+	collected  bool
+	branches   []edge // to the beginnings of functions, sorted by target
 }
 
 // Goroutines holds the places of two variables of Go's runtime: a pointer to an array of
@@ -45,15 +52,29 @@ type symbol struct {
 }
 
 // Lands reports whether control may come from elsewhere to a place greater than begin and
-// less than end.
-func (m *Module) Lands(begin, end uint64) bool { return m.landings.Between(begin, end) }
+// less than end. It is true if the file can no longer be read.
+func (m *Module) Lands(begin, end uint64) bool {
+	end = min(end, m.Size)
+	if begin+1 >= end {
+		return false
+	}
+	p := m.near(begin+1, end)
+	return p == nil || p.lands(begin+1, end)
+}
 
-// TakesOwn reports whether a function takes the address of a place within itself.
+// TakesOwn reports whether a function takes the address of a place within itself. It is true if the file can no longer
+// be read.
 func (m *Module) TakesOwn(begin, end uint64) bool {
-	i := sort.Search(len(m.taken), func(i int) bool { return m.taken[i].at >= begin })
-	for ; i < len(m.taken) && m.taken[i].at < end; i++ {
-		if to := m.taken[i].to; to > begin && to < end {
-			return true
+	const length = 6
+	code := m.Code(begin, end+length-1)
+	if begin+uint64(len(code)) < min(end, m.Size) {
+		return true
+	}
+	for i := 0; i+length <= len(code); i++ {
+		if code[i] == lea && code[i+1]&0xc7 == 0x05 {
+			if to := begin + displaced(code, i+2); to > begin && to < end {
+				return true
+			}
 		}
 	}
 	return false
@@ -69,7 +90,11 @@ func (m *Module) IsEntry(at uint64) bool {
 	if s, ok := m.symbol(at); ok && s.begin == at {
 		return s.entry
 	}
-	return m.called.Has(at)
+	if at >= m.Size {
+		return false
+	}
+	p := m.near(at, at+1)
+	return p != nil && p.called.has(at-p.begin)
 }
 
 // Bounds returns the bounds of the function that contains a place, according to the
@@ -87,47 +112,23 @@ func (m *Module) symbol(at uint64) (symbol, bool) {
 	return m.symbols[i-1], true
 }
 
-var errNoCode = errors.New("the file has no such code")
-
 // Read reads the segment that is mapped from an offset in a file.
-func Read(r io.ReaderAt, offset, length uint64) (*Module, error) {
-	file, err := proc.ReadELF(r)
+func Read(f *os.File, offset, length uint64) (*Module, error) {
+	file, err := proc.ReadELF(f)
 	if err == nil {
 		err = proc.CheckSymbols(file)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s := scan{absolute: file.Type == elf.ET_EXEC}
-	for _, p := range file.Progs {
-		if p.Type != elf.PT_LOAD {
-			continue
-		}
-		before := uint64(0) // a mapping begins at a page boundary, which may be before the segment
-		mapped := p.Flags&elf.PF_X != 0 && p.Off&^(page-1) <= offset && offset < p.Off+p.Filesz
-		if mapped && offset < p.Off {
-			before = p.Off - offset
-		}
-		all := make([]byte, before+p.Filesz)
-		bytes := all[before:]
-		if n, err := p.ReadAt(bytes, 0); err != nil && n < len(bytes) {
-			return nil, err
-		}
-		s.all = append(s.all, segment{p.Vaddr, bytes})
-		if mapped { // the code may be most of a file of 500 MB: it is not copied
-			code := all[offset+before-p.Off:]
-			s.code = segment{p.Vaddr + offset - p.Off, code[:min(uint64(len(code)), length)]}
-		}
+	m := &Module{Go: file.Section(".gopclntab") != nil, absolute: file.Type == elf.ET_EXEC}
+	if err := cmp.Or(m.place(file, offset, length), m.keep(f)); err != nil {
+		return nil, err
 	}
-	if s.code.bytes == nil {
-		return nil, errNoCode
-	}
-	m := &Module{Code: s.code.bytes, Go: file.Section(".gopclntab") != nil, landings: s.find(), taken: s.taken}
-	m.called = branch.Calls(m.Code, 0)
-	m.symbols = symbols(file, s.code)
+	m.symbols = symbols(file, m.addr, m.Size)
 	if m.Go {
-		m.Goroutines = goroutines(file, s.code.addr)
-		m.runtime, m.addr = ReadRuntime(file), s.code.addr
+		m.Goroutines = goroutines(file, m.addr)
+		m.runtime = ReadRuntime(file)
 	}
 	return m, nil
 }
@@ -149,18 +150,16 @@ func goroutines(file *elf.File, begin uint64) *Goroutines {
 	return &Goroutines{list, count}
 }
 
-const page = 0x1000
-
 // symbols lists the functions of both symbol tables.
-func symbols(file *elf.File, code segment) []symbol {
+func symbols(file *elf.File, addr, size uint64) []symbol {
 	var list []symbol
 	static, _ := file.Symbols() // a stripped file has none
 	dynamic, _ := file.DynamicSymbols()
 	for _, s := range slices.Concat(static, dynamic) {
-		if elf.ST_TYPE(s.Info) != elf.STT_FUNC || s.Section == elf.SHN_UNDEF || !code.contains(s.Value) {
+		if elf.ST_TYPE(s.Info) != elf.STT_FUNC || s.Section == elf.SHN_UNDEF || s.Value-addr >= size {
 			continue
 		}
-		begin := s.Value - code.addr
+		begin := s.Value - addr
 		list = append(list, symbol{begin, begin + s.Size, !strings.Contains(s.Name, ".cold")})
 	}
 	slices.SortFunc(list, func(a, b symbol) int {

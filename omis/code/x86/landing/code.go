@@ -1,0 +1,101 @@
+package landing
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// The code of a program may have hundreds of megabytes, of which a request needs a few functions. So a module keeps
+// its file open instead of the code.
+
+// block is a part of the code.
+type block struct {
+	begin uint64
+	bytes []byte
+}
+
+const blockSize = 16 << 10
+
+// Code returns a part of the code as it is in the file; less of it where the code or the file ends. A caller that
+// keeps it for long copies it.
+func (m *Module) Code(begin, end uint64) []byte {
+	end = min(end, m.Size)
+	if begin >= end {
+		return nil
+	}
+	b := m.last.Load()
+	if b == nil || begin < b.begin || end > b.begin+uint64(len(b.bytes)) {
+		b = &block{begin: begin &^ (blockSize - 1)}
+		b.bytes = make([]byte, min(max(end, b.begin+blockSize), m.Size)-b.begin)
+		n, _ := m.file.ReadAt(b.bytes, int64(m.offset+b.begin))
+		b.bytes = b.bytes[:n]
+		if n <= 2*blockSize {
+			m.last.Store(b)
+		}
+	}
+	n := uint64(len(b.bytes))
+	return slices.Clip(b.bytes[min(n, begin-b.begin):min(n, end-b.begin)])
+}
+
+// mapped calls do with the segments of the file. The file may be cut meanwhile, since it is the target's: what do
+// can no longer read is an error.
+func (m *Module) mapped(do func(s *scan)) (err error) {
+	info, err := m.file.Stat()
+	if err != nil {
+		return err
+	}
+	file, err := unix.Mmap(int(m.file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Munmap(file) }()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%s can no longer be read: %v", m.file.Name(), p)
+		}
+	}()
+	s := &scan{absolute: m.absolute, drop: func() { _ = unix.Madvise(file, unix.MADV_DONTNEED) }}
+	for _, p := range m.loaded {
+		s.all = append(s.all, segment{p.Vaddr, file[p.Off : p.Off+p.Filesz]})
+	}
+	s.code = segment{m.addr, file[m.offset : m.offset+m.Size]}
+	do(s)
+	return nil
+}
+
+var errNoCode = errors.New("the file has no such code")
+
+const page = 0x1000
+
+// place finds the code that is mapped from an offset in the file, among the segments.
+func (m *Module) place(file *elf.File, offset, length uint64) error {
+	for _, p := range file.Progs {
+		if p.Type != elf.PT_LOAD {
+			continue
+		}
+		m.loaded = append(m.loaded, p.ProgHeader)
+		if end := p.Off + p.Filesz; p.Flags&elf.PF_X != 0 && p.Off&^(page-1) <= offset && offset < end {
+			m.offset, m.addr, m.Size = offset, p.Vaddr+offset-p.Off, min(end-offset, length)
+		}
+	}
+	if m.Size == 0 {
+		return errNoCode
+	}
+	return nil
+}
+
+// keep opens the file a second time, because it belongs to the caller.
+func (m *Module) keep(f *os.File) error {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err == nil {
+		m.file = os.NewFile(uintptr(fd), f.Name())
+	}
+	return err
+}

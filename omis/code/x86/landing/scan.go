@@ -1,0 +1,149 @@
+package landing
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// segment is a part of a module in its file.
+type segment struct {
+	addr  uint64 // as linked
+	bytes []byte
+}
+
+func (s segment) contains(addr uint64) bool { return addr-s.addr < uint64(len(s.bytes)) }
+
+// scan is the state of examining a module.
+type scan struct {
+	code     segment
+	all      []segment
+	absolute bool   // the module has a fixed address, so code may contain absolute addresses
+	drop     func() // releases the memory of what was examined
+
+	found  *places
+	bases  []uint64 // addresses at which there may be jump tables that instructions take, or may take
+	tables []uint64 // those at which there certainly are
+}
+
+// piece is how much is examined until its memory is released.
+const piece = 8 << 20
+
+// find adds all places that control may reach and that are in the range.
+func (s *scan) find(found *places) {
+	s.found = found
+	for i := 0; i < len(s.code.bytes); i += piece {
+		s.instructions(i, min(i+piece, len(s.code.bytes)))
+		s.drop()
+	}
+	s.relativeTables()
+	for _, segment := range s.all {
+		s.pointers(segment)
+	}
+}
+
+// land adds an address if it is in the code.
+func (s *scan) land(addr uint64) { s.found.land(addr - s.code.addr) }
+
+// Opcodes of instructions with a displacement from the next instruction.
+const (
+	call     = 0xe8
+	jump     = 0xe9
+	extended = 0x0f // 0f 80 to 0f 8f: conditional jumps
+	lea      = 0x8d
+)
+
+// instructions regards every sequence of bytes that could be a branch or take an address as one, from one offset in
+// the code to another.
+func (s *scan) instructions(from, upTo int) {
+	code := s.code.bytes
+	for i := from; i < min(upTo, len(code)-4); i++ {
+		switch code[i] {
+		case call:
+			to := displaced(code, i+1)
+			s.found.land(to)
+			s.found.call(to)
+		case jump:
+			s.found.land(displaced(code, i+1))
+		case extended:
+			if code[i+1]&0xf0 == 0x80 && i+6 <= len(code) {
+				s.found.land(displaced(code, i+2))
+			}
+		case lea:
+			if code[i+1]&0xc7 == 0x05 && i+6 <= len(code) {
+				s.take(s.code.addr+displaced(code, i+2), i > 0 && code[i-1]&0xfb == wide)
+			}
+		}
+		if s.absolute {
+			s.land(uint64(binary.LittleEndian.Uint32(code[i:])))
+		}
+	}
+	if s.absolute && upTo == len(code) && len(code) >= 4 {
+		s.land(uint64(binary.LittleEndian.Uint32(code[len(code)-4:])))
+	}
+}
+
+// displaced returns where the displacement at an offset leads, as an offset; one that is too great if it leads out of
+// the code.
+func displaced(code []byte, at int) uint64 {
+	return uint64(at) + 4 + uint64(int64(int32(binary.LittleEndian.Uint32(code[at:]))))
+}
+
+// wide is the REX prefix for 64-bit operands, without the bit for the registers r8 to r15. Compilers use it in every
+// lea that takes an address.
+const wide = 0x48
+
+// take records an address that is taken by lea: there may be a jump table, or code.
+func (s *scan) take(addr uint64, certain bool) {
+	s.land(addr)
+	if _, ok := s.entry(addr, addr); !ok {
+		return
+	}
+	s.bases = append(s.bases, addr)
+	if certain {
+		s.tables = append(s.tables, addr)
+	}
+}
+
+// relativeTables regards the data at every base as a jump table of distances from the base, as long as the entries
+// lead to code. A table ends where another one certainly begins.
+func (s *scan) relativeTables() {
+	slices.Sort(s.bases)
+	slices.Sort(s.tables)
+	for _, at := range slices.Compact(s.bases) {
+		end := ^uint64(0)
+		if i, _ := slices.BinarySearch(s.tables, at+1); i < len(s.tables) {
+			end = s.tables[i]
+		}
+		for entry := at; entry < end; entry += entrySize {
+			to, ok := s.entry(at, entry)
+			if !ok {
+				break
+			}
+			s.land(to)
+		}
+	}
+}
+
+const entrySize = 4
+
+// entry reads an entry of a table; ok is false if it does not lead to code.
+func (s *scan) entry(table, at uint64) (to uint64, ok bool) {
+	for _, in := range s.all {
+		if in.contains(at) && in.contains(at+entrySize-1) {
+			to = table + uint64(int64(int32(binary.LittleEndian.Uint32(in.bytes[at-in.addr:]))))
+			return to, s.code.contains(to)
+		}
+	}
+	return 0, false
+}
+
+// pointers regards all aligned words as addresses: they may be in tables, or be relocated by the dynamic linker.
+func (s *scan) pointers(in segment) {
+	const size = 8
+	for i := int(-in.addr % size); i+size <= len(in.bytes); i += size {
+		s.land(binary.LittleEndian.Uint64(in.bytes[i:]))
+		if i%piece < size {
+			s.drop()
+		}
+	}
+}
