@@ -90,10 +90,13 @@ func (w *weaving) take(s Sources, u deliver.User) error {
 	if next.Weaving, err = weave.New(id, &s.Program, s.Files); err != nil {
 		return failf(CannotBeDone, "%v", err)
 	}
-	w.drop()
 	next.bytes = next.Memory()
-	if total := r.woven.Add(next.bytes); total > mostWoven {
-		r.woven.Add(-next.bytes)
+	more := next.bytes
+	if w.sources != nil {
+		more -= w.sources.bytes
+	}
+	if total := r.woven.Add(more); total > mostWoven {
+		r.woven.Add(-more)
 		return failf(Unavailable, "the sources that applications weave into would take more than %d MB of memory: release an application", mostWoven>>20)
 	}
 	w.app.mu.Lock()

@@ -25,13 +25,18 @@ func (h *harness) weaves(app string) (out string) {
 		h.Fatal(err)
 	}
 	out = filepath.Join(dir, "f.c")
-	text := "int f(void) { return 1; }"
-	p := sir.Program{Path: "p", Regions: []sir.Region{{ID: wovenUnit, Kind: sir.Function, File: "f.c", Line: 1, Extent: &sir.Extent{Column: 1, EndLine: 1, EndColumn: len(text)}}}}
-	s := probes.Sources{Program: p, Files: []weave.Source{{Path: "f.c", Language: "c", Text: []byte(text)}}, Outs: []string{"file://" + out}, Modes: []os.FileMode{0o600}}
-	if err := h.registry.Weave(probes.WithCaller(h.Context(), "me", deliver.User{UID: os.Geteuid()}), app, s); err != nil {
+	if err := h.weave(app, out, ""); err != nil {
 		h.Fatal(err)
 	}
 	return out
+}
+
+// weave gives an application a source with a function and some text behind it.
+func (h *harness) weave(app, out, behind string) error {
+	text := "int f(void) { return 1; }"
+	p := sir.Program{Path: "p", Regions: []sir.Region{{ID: wovenUnit, Kind: sir.Function, File: "f.c", Line: 1, Extent: &sir.Extent{Column: 1, EndLine: 1, EndColumn: len(text)}}}}
+	s := probes.Sources{Program: p, Files: []weave.Source{{Path: "f.c", Language: "c", Text: []byte(text + behind)}}, Outs: []string{"file://" + out}, Modes: []os.FileMode{0o600}}
+	return h.registry.Weave(probes.WithCaller(h.Context(), "me", deliver.User{UID: os.Geteuid()}), app, s)
 }
 
 // TestWovenProbes checks the life of a probe on a region of a source: it is woven at the flush, measures a process
@@ -43,6 +48,9 @@ func TestWovenProbes(t *testing.T) {
 		t.Fatal(a.Status(), err)
 	}
 	out := h.weaves("w")
+	if err := h.weave("w", out, strings.Repeat("\n", 60<<20)); err == nil || !strings.Contains(err.Error(), "more than 512 MB of memory") {
+		t.Error("sources that take 600 MB:", err)
+	}
 	h.want(a, `<instrreq activated="true"><codeRegion from="p:f"/><metric name="COUNT"/></instrreq>`, `<probe id="probe-1"/>`)
 	for request, why := range map[string]string{
 		`<instrreq><codeRegion from="p:f"/><metric name="COUNTS"/></instrreq>`:                   "no metric COUNTS",

@@ -77,11 +77,13 @@ type recent struct {
 func New(id string, p *sir.Program, sources []Source) (*Weaving, error) {
 	w := &Weaving{regions: map[string]*woven.Region{}, program: woven.Program{ID: id, Sources: sources, Regions: make([][]*woven.Region, len(sources)), Macros: map[string]bool{}, Jumping: map[string]bool{}}}
 	for _, s := range sources {
-		for _, found := range c.Macros.FindAllSubmatch(s.Text, -1) {
-			w.program.Macros[string(found[1])] = true
-		}
-		for _, found := range fortran.Jumping.FindAllSubmatch(s.Text, -1) {
-			w.program.Jumping[string(found[1])] = true
+		for m := range woven.Macros(s.Text) {
+			if m.Parameters {
+				w.program.Macros[m.Name] = true
+			}
+			if fortran.Jumps(m.Text) {
+				w.program.Jumping[m.Name] = true
+			}
 		}
 		l, known := languages[s.Language]
 		if known && bytes.Contains(s.Text, []byte(l.sign)) {

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -26,9 +25,6 @@ type Source struct {
 	number  int // of the source
 	cpp     bool
 }
-
-// Macros matches definitions of macros with parameters.
-var Macros = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*define[ \t]+(\w+)\(`)
 
 // Read reads a source of a program.
 func Read(p *woven.Program, source int) *Source {

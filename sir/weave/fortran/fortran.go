@@ -223,8 +223,10 @@ func (f *Source) placePart(l *woven.Region, start int) (*span, error) {
 	return at, nil
 }
 
-// Jumping matches macros that may leave what is around them.
-var Jumping = regexp.MustCompile(`(?im)^[ \t]*#[ \t]*define[ \t]+(\w+)(?:.*\\\n)*.*\b(?:return|go\s*to|cycle|exit|stop)\b`)
+// Jumps reports whether a macro with a text may leave what is around it.
+func Jumps(macro []byte) bool { return jump.Match(macro) }
+
+var jump = regexp.MustCompile(`(?i)\b(?:return|go\s*to|cycle|exit|stop)\b`)
 
 // allowed refuses regions that cannot begin or end with statements of their own.
 func (f *Source) allowed(at *span) error {
@@ -434,8 +436,10 @@ func (f *Source) macrosIn(at *span) error {
 		return nil
 	}
 	text := f.Text[f.statements[at.first].Start:f.statements[at.last].End]
-	if found := conditionalJump.Find(text); found != nil {
-		return errors.New("a line that is compiled with OpenMP only jumps")
+	for _, line := range woven.LinesWith(text, "$") {
+		if conditional.Match(line) && jump.Match(line) {
+			return errors.New("a line that is compiled with OpenMP only jumps")
+		}
 	}
 	if len(f.program.Jumping) == 0 {
 		return nil
@@ -449,6 +453,6 @@ func (f *Source) macrosIn(at *span) error {
 }
 
 var (
-	words           = regexp.MustCompile(`\w+`)
-	conditionalJump = regexp.MustCompile(`(?im)^[ \t]*[!c*]\$[ \t0-9].*\b(?:return|go\s*to|cycle|exit|stop)\b`)
+	words       = regexp.MustCompile(`\w+`)
+	conditional = regexp.MustCompile(`(?i)^[ \t]*[!c*]\$[ \t0-9]`)
 )

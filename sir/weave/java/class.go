@@ -17,7 +17,7 @@ func classBeside(file string) string {
 	return strings.TrimSuffix(path.Base(file), path.Ext(file)) + "Mirador"
 }
 
-var inPackage = regexp.MustCompile(`(?m)^[ \t]*package[ \t]+([\w.$]+)[ \t]*;`)
+var inPackage = regexp.MustCompile(`^[ \t]*package[ \t]+([\w.$]+)[ \t]*;`)
 
 // Beside returns a class beside each source that has regions. The class loads a library with their markers.
 func Beside(p *woven.Program, regions [][]*woven.Region) (files []woven.File) {
@@ -32,8 +32,11 @@ func Beside(p *woven.Program, regions [][]*woven.Region) (files []woven.File) {
 // classText returns the text of a class beside a source.
 func classText(weaving string, s woven.Source, regions []*woven.Region) []byte {
 	class, within := classBeside(s.Path), ""
-	if found := inPackage.FindSubmatch(s.Text); found != nil {
-		within = string(found[1])
+	for _, line := range woven.LinesWith(s.Text, "package") {
+		if found := inPackage.FindSubmatch(line); found != nil {
+			within = string(found[1])
+			break
+		}
 	}
 	l := &library.Library{Weaving: weaving}
 	var methods, code strings.Builder
