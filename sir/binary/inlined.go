@@ -29,6 +29,7 @@ type instance struct {
 type sourceFunction struct {
 	name, symbol string   // the symbol is "" in languages without linkage names
 	declared     position // without a column
+	column       int      // of the declaration
 	external     bool     // another unit may call it
 	inlined      bool     // the compiler may have inlined it in this unit
 }
@@ -155,7 +156,19 @@ func (w *inlinedWalk) add(e *dwarf.Entry) {
 	if file, ok := e.Val(dwarf.AttrCallFile).(int64); ok && w.lines != nil && line > 0 {
 		i.call = position{printable(w.lines.File(int(file))), int(line), int(max(column, 0))}
 	}
+	if i.continues() {
+		return
+	}
 	w.found.instances = append(w.found.instances, i)
+}
+
+// continues reports whether the instance is the rest of an execution that has begun elsewhere: gcc splits a function of
+// which it may inline only the beginning, and inlines the rest again where that is small. Such a call is where the
+// function is declared.
+func (i *instance) continues() bool {
+	declared := i.declared
+	declared.column = i.column
+	return i.column > 0 && i.call == declared
 }
 
 // define adds the code of a function that is not inlined. What was inlined or cloned elsewhere too has another
@@ -245,6 +258,9 @@ func (w *inlinedWalk) origin(at dwarf.Offset, depth int) *sourceFunction {
 	o.name, o.symbol = text(dwarf.AttrName, o.name), text(dwarf.AttrLinkageName, o.symbol)
 	if line, ok := e.Val(dwarf.AttrDeclLine).(int64); ok {
 		o.declared.line = int(line)
+	}
+	if column, ok := e.Val(dwarf.AttrDeclColumn).(int64); ok {
+		o.column = int(column)
 	}
 	if file, ok := e.Val(dwarf.AttrDeclFile).(int64); ok && w.lines != nil && w.unit.First <= at && at < w.unit.End {
 		o.declared.file = printable(w.lines.File(int(file)))

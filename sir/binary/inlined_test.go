@@ -66,7 +66,7 @@ func TestInlinedByGcc(t *testing.T) {
 			want[m[1]] = counts[i+1]
 		}
 	}
-	for flags, known := range map[string]int{"-O1": 9, "-O2": 9, "-O3 -funroll-loops": 7} {
+	for flags, known := range map[string]int{"-O1": 10, "-O2": 10, "-O3 -funroll-loops": 7} {
 		program := filepath.Join(t.TempDir(), "inlined")
 		run(t, "gcc", append(strings.Fields(flags), "-g", "-no-pie", "-o", program, source)...)
 		compareInlined(t, open(t, program), want, known)

@@ -138,6 +138,31 @@ KEPT static int pointers(int n)
 	return sum + scale(sum, 4);
 }
 
+/* gcc makes two functions of slow, to inline its beginning, and then inlines the rest into slow again. */
+int slow(int v)
+{
+	if (v < 0) { /* counted slow */
+		sink++;
+		return -1;
+	}
+	for (int i = 0; i < 3; i++) {
+		sink += i;
+		if (sink > 1000000000)
+			abort();
+	}
+	printf("%d\n", sink + v);
+	puts("slow");
+	return sink;
+}
+
+KEPT static int slows(int n)
+{
+	int sum = 0;
+	for (int i = 0; i < n; i++)
+		sum += slow(i & 1 ? -1 : i);
+	return sum;
+}
+
 int main(void)
 {
 	static int list[1000];
@@ -146,7 +171,7 @@ int main(void)
 	int sum = cubes(list, source * 333);
 	for (int i = 0; i < 13; i++) {
 		sum += sums(i) + rows(i % 9);
-		sum += pairs(i, sum) + pointers(i);
+		sum += pairs(i, sum) + pointers(i) + slows(i);
 	}
 	printf("%d\n", sum);
 	return 0;
