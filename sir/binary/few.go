@@ -27,6 +27,7 @@ type fewUnits struct {
 	im       *Image
 	searches atomic.Int32
 	made     sync.Map // *sir.Region by the numbers of the functions
+	last     atomic.Pointer[matches]
 }
 
 var _ sir.Units = (*fewUnits)(nil)
@@ -67,11 +68,7 @@ func (x *fewUnits) ByName(name string) (found []*sir.Region) {
 	if !x.maySearch(word) {
 		return x.im.index().ByName(name)
 	}
-	for i := range x.im.funcs {
-		f := &x.im.funcs[i]
-		if !f.isUnit() || f.name != name && !strings.Contains(f.name, word) {
-			continue
-		}
+	for _, i := range x.with(word) {
 		if r := x.unit(i); r.Name == name || r.Symbol == name {
 			found = append(found, r)
 		}
@@ -86,9 +83,8 @@ func (x *fewUnits) Resembling(name string) iter.Seq[*sir.Region] {
 		return x.im.index().Resembling(name)
 	}
 	return func(yield func(*sir.Region) bool) {
-		for i := range x.im.funcs {
-			f := &x.im.funcs[i]
-			if f.isUnit() && strings.Contains(f.name, word) && !yield(x.unit(i)) {
+		for _, i := range x.with(word) {
+			if !yield(x.unit(i)) {
 				return
 			}
 		}
@@ -102,6 +98,27 @@ func (x *fewUnits) Resembling(name string) iter.Seq[*sir.Region] {
 
 // All implements sir.Units.
 func (x *fewUnits) All() iter.Seq[*sir.Region] { return x.im.index().All() }
+
+// matches are the functions whose symbols contain a word.
+type matches struct {
+	word  string
+	units []int
+}
+
+// with returns the functions whose symbols contain a word. Searches for the same word follow each other.
+func (x *fewUnits) with(word string) []int {
+	if last := x.last.Load(); last != nil && last.word == word {
+		return last.units
+	}
+	found := &matches{word: word}
+	for i := range x.im.funcs {
+		if f := &x.im.funcs[i]; strings.Contains(f.name, word) && f.isUnit() {
+			found.units = append(found.units, i)
+		}
+	}
+	x.last.Store(found)
+	return found.units
+}
 
 // maySearch reports whether all symbols shall be searched for a word.
 func (x *fewUnits) maySearch(word string) bool {

@@ -16,7 +16,11 @@ func (m *Module) Branches(to uint64) (from []uint64, ok bool) {
 	m.collecting.Lock()
 	defer m.collecting.Unlock()
 	if !m.collected {
-		if m.mapped(func(s *scan) { m.branches = m.entering(s.code.bytes) }) != nil {
+		err := m.mapped(func(s *scan) error {
+			m.branches = m.entering(s.code.bytes)
+			return nil
+		})
+		if err != nil {
 			return nil, false
 		}
 		m.collected = true

@@ -45,7 +45,7 @@ func (m *Module) Code(begin, end uint64) []byte {
 
 // mapped calls do with the segments of the file. The file may be cut meanwhile, since it is the target's: what do
 // can no longer read is an error.
-func (m *Module) mapped(do func(s *scan)) (err error) {
+func (m *Module) mapped(do func(s *scan) error) error {
 	info, err := m.file.Stat()
 	if err != nil {
 		return err
@@ -55,19 +55,25 @@ func (m *Module) mapped(do func(s *scan)) (err error) {
 		return err
 	}
 	defer func() { _ = unix.Munmap(file) }()
+	s := &scan{absolute: m.absolute, drop: func() { _ = unix.Madvise(file, unix.MADV_DONTNEED) }}
+	return readable(func() error {
+		for _, p := range m.loaded {
+			s.all = append(s.all, segment{p.Vaddr, file[p.Off : p.Off+p.Filesz]})
+		}
+		s.code = segment{m.addr, file[m.offset : m.offset+m.Size]}
+		return do(s)
+	})
+}
+
+// readable calls do, which reads a mapped file, and returns an error if the file is shorter than it was.
+func readable(do func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%s can no longer be read: %v", m.file.Name(), p)
+			err = fmt.Errorf("the file can no longer be read: %v", p)
 		}
 	}()
-	s := &scan{absolute: m.absolute, drop: func() { _ = unix.Madvise(file, unix.MADV_DONTNEED) }}
-	for _, p := range m.loaded {
-		s.all = append(s.all, segment{p.Vaddr, file[p.Off : p.Off+p.Filesz]})
-	}
-	s.code = segment{m.addr, file[m.offset : m.offset+m.Size]}
-	do(s)
-	return nil
+	return do()
 }
 
 var errNoCode = errors.New("the file has no such code")

@@ -1,5 +1,7 @@
 package landing
 
+import "sync/atomic"
+
 // places are what a pass over the module found about a range of its code. They are sets of bits, because there are
 // millions of them in a large program, and in a hostile file a third of all bytes.
 type places struct {
@@ -16,7 +18,13 @@ func newPlaces(begin, end uint64) *places {
 	return &places{begin, end, make(bits, words), make(bits, words)}
 }
 
-func (b bits) add(i uint64) { b[i/64] |= 1 << (i % 64) }
+// add may be called by several goroutines.
+func (b bits) add(i uint64) {
+	word, bit := &b[i/64], uint64(1)<<(i%64)
+	if atomic.LoadUint64(word)&bit == 0 {
+		atomic.OrUint64(word, bit)
+	}
+}
 
 func (b bits) has(i uint64) bool { return b[i/64]>>(i%64)&1 != 0 }
 
@@ -44,7 +52,7 @@ func (p *places) lands(begin, end uint64) bool {
 	return false
 }
 
-// A pass over 400 MB of code takes half a second, whatever it looks for. So the first question is answered by what
+// A pass over 400 MB of code takes a second of CPU time, whatever it looks for. So the first question is answered by what
 // leads to its neighbourhood, and the second, if it is about another one, by what leads to any code.
 const (
 	large         = 64 << 20 // the length of code from which this is done
@@ -68,7 +76,7 @@ func (m *Module) near(begin, end uint64) *places {
 		at := begin &^ (neighbourhood - 1)
 		next = newPlaces(at-min(at, margin), min(at+neighbourhood+margin, m.Size))
 	}
-	if m.mapped(func(s *scan) { s.find(next) }) != nil {
+	if m.mapped(func(s *scan) error { return s.find(next) }) != nil {
 		return nil
 	}
 	m.places.Store(next)

@@ -46,7 +46,7 @@ func TestNeighbourhood(t *testing.T) {
 	m, _ := module(t)
 	all := m.near(0, m.Size)
 	part := newPlaces(64<<10+3, 256<<10+7)
-	if err := m.mapped(func(s *scan) { s.find(part) }); err != nil || all == nil {
+	if err := m.mapped(func(s *scan) error { return s.find(part) }); err != nil || all == nil {
 		t.Fatal(err, all)
 	}
 	landings, called := 0, 0
@@ -101,11 +101,11 @@ func TestCutFile(t *testing.T) {
 	if err := f.Truncate(int64(m.offset + m.Size)); err != nil { // the file has its length again
 		t.Fatal(err)
 	}
-	if err := m.mapped(func(s *scan) {
+	if err := m.mapped(func(s *scan) error {
 		if err := f.Truncate(0); err != nil {
 			t.Error(err)
 		}
-		s.find(newPlaces(0, m.Size))
+		return s.find(newPlaces(0, m.Size))
 	}); err == nil {
 		t.Error("the code was examined, although the file was cut meanwhile")
 	}
