@@ -20,7 +20,8 @@ const pointerSize = 8
 // image holds what unwinding needs of a module: its unwind entries, by the addresses in
 // the file, and its code segments, to find the bias.
 type image struct {
-	entries  frame.FrameDescriptionEntries
+	indexed  *index                        // of .eh_frame, nil if there is none
+	entries  frame.FrameDescriptionEntries // of other tables
 	segments []elf.ProgHeader
 }
 
@@ -105,23 +106,17 @@ func parse(r io.ReaderAt) (im *image, err error) {
 	}
 	// Append sorts the entries, which Parse does not; the search by address requires it.
 	// The second table is for debuggers, and the only one of a Go program.
-	im.entries = im.entries.Append(entries(file, ".eh_frame"))
+	if im.indexed = readIndex(file); im.indexed == nil {
+		im.entries = im.entries.Append(entries(file, ".eh_frame"))
+	}
 	im.entries = im.entries.Append(entries(file, ".debug_frame"))
 	return im, nil
 }
 
 // entries reads an unwind table, nil if there is none or it is malformed.
 func entries(file *elf.File, name string) frame.FrameDescriptionEntries {
-	section := file.Section(name)
-	if section == nil || section.Type == elf.SHT_NOBITS {
-		return nil
-	}
-	const ratio, least, most = 20, 16 << 20, 256 << 20 // limits for compressed sections
-	if section.Size > min(ratio*section.FileSize+least, most) {
-		return nil
-	}
-	data, err := section.Data()
-	if err != nil {
+	section, data := content(file, name)
+	if data == nil {
 		return nil
 	}
 	// A base of 0 makes addresses in the table absolute instead of relative to their
@@ -131,6 +126,33 @@ func entries(file *elf.File, name string) frame.FrameDescriptionEntries {
 		return nil
 	}
 	return list
+}
+
+// content reads a section, nil if there is none or it is too large.
+func content(file *elf.File, name string) (*elf.Section, []byte) {
+	section := file.Section(name)
+	if section == nil || section.Type == elf.SHT_NOBITS {
+		return nil, nil
+	}
+	const ratio, least, most = 20, 16 << 20, 256 << 20 // limits for compressed sections
+	if section.Size > min(ratio*section.FileSize+least, most) {
+		return nil, nil
+	}
+	data, err := section.Data()
+	if err != nil {
+		return nil, nil
+	}
+	return section, data
+}
+
+// find returns the entry for an address.
+func (im *image) find(pc uint64) (*frame.FrameDescriptionEntry, error) {
+	if im.indexed != nil {
+		if entry := im.indexed.find(pc); entry != nil {
+			return entry, nil
+		}
+	}
+	return im.entries.FDEForPC(pc)
 }
 
 // bias returns the difference between the addresses in mapping m and in the file.

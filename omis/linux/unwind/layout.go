@@ -82,7 +82,7 @@ func (l *Layout) Function(pc uint64) uint64 {
 	if !ok {
 		return 0
 	}
-	entry, err := m.entries.FDEForPC(pc - m.bias)
+	entry, err := m.find(pc - m.bias)
 	if err != nil {
 		return 0
 	}
@@ -101,7 +101,7 @@ func (l *Layout) Bounds(pc uint64) (begin, end uint64) {
 	if !ok {
 		return 0, 0
 	}
-	entry, err := m.entries.FDEForPC(pc - m.bias)
+	entry, err := m.find(pc - m.bias)
 	if err != nil || isSignalFrame(entry) {
 		return 0, 0
 	}

@@ -121,7 +121,7 @@ func (w *walk) context(pc uint64) (context *frame.FrameContext, signal, ok bool)
 	if !ok {
 		return nil, false, false
 	}
-	entry, err := m.entries.FDEForPC(pc - m.bias)
+	entry, err := m.find(pc - m.bias)
 	if err != nil {
 		return nil, false, false
 	}

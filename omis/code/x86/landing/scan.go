@@ -27,8 +27,8 @@ type scan struct {
 	drop     func() // releases the memory of the mapped file
 
 	found  *places
-	bases  []uint64 // addresses at which there may be jump tables that instructions take, or may take
-	tables []uint64 // those at which there certainly are
+	tables []uint64 // addresses that instructions certainly take, with jump tables
+	bases  []uint64 // others that they may take, where there may be tables
 }
 
 // piece is how much code is examined until its memory is released.
@@ -144,29 +144,41 @@ func (s *scan) take(addr uint64, certain bool) {
 	if _, ok := s.entry(addr, addr); !ok {
 		return
 	}
-	s.bases = append(s.bases, addr)
+	list := &s.bases
 	if certain {
-		s.tables = append(s.tables, addr)
+		list = &s.tables
+	}
+	if n := len(*list); n == 0 || (*list)[n-1] != addr { // compilers take the address of a table twice
+		*list = append(*list, addr)
 	}
 }
 
 // relativeTables regards the data at every base as a jump table of distances from the base, as long as the entries
 // lead to code. A table ends where another one certainly begins.
 func (s *scan) relativeTables() {
-	slices.Sort(s.bases)
-	slices.Sort(s.tables)
-	for _, at := range slices.Compact(s.bases) {
-		end := ^uint64(0)
-		if i, _ := slices.BinarySearch(s.tables, at+1); i < len(s.tables) {
-			end = s.tables[i]
+	for _, list := range []*[]uint64{&s.tables, &s.bases} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+	}
+	for _, list := range [][]uint64{s.tables, s.bases} {
+		for _, at := range list {
+			s.table(at)
 		}
-		for entry := at; entry < end; entry += entrySize {
-			to, ok := s.entry(at, entry)
-			if !ok {
-				break
-			}
-			s.land(to)
+	}
+}
+
+// table adds where the entries of a table lead.
+func (s *scan) table(at uint64) {
+	end := ^uint64(0)
+	if i, _ := slices.BinarySearch(s.tables, at+1); i < len(s.tables) {
+		end = s.tables[i]
+	}
+	for entry := at; entry < end; entry += entrySize {
+		to, ok := s.entry(at, entry)
+		if !ok {
+			return
 		}
+		s.land(to)
 	}
 }
 
