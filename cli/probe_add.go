@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,8 +48,8 @@ id, app, state, placement and others. With --for it has these fields:
   placement                  where it ran: inline, kernel or trap
   seconds                    how long it measured
   notice                     why it measured no longer, if the gateway stopped it
-  values                     a list of objects: node, process and thread (if the value is
-                             one of these), metric, function (AVERAGE, p99 …, if any),
+  values                     a list of objects: node, process, thread and name (if the value
+                             is one of these), metric, function (AVERAGE, p99 …, if any),
                              value (a number, or null if nothing was measured) and unit`,
 		Example: `  mirador probe add --region mmul:dot --metric COUNT,WC_TIME
   mirador probe add --region mmul:dot --metric WC_TIME --percentiles 50,99 --for 10s
@@ -69,7 +71,7 @@ id, app, state, placement and others. With --for it has these fields:
 	flags.StringSliceVar(&o.metrics, "metric", nil, "a metric, or several with commas; may be repeated")
 	flags.StringVar(&o.node, "node", "", "a node's id, * for values of whole nodes")
 	flags.StringVar(&o.process, "process", "", "a process's id, * for values of whole processes")
-	flags.StringVar(&o.thread, "thread", "", "a thread's id, * for all, ? for those that execute the region")
+	flags.StringVar(&o.thread, "thread", "", "a thread's id or name, * for all, ? for those that execute the region")
 	flags.StringSliceVar(&o.aggregates, "aggregate", nil, "AVERAGE, MAXIMUM, MINIMUM, SUM or VARIANCE over all threads and executions, or several with commas")
 	flags.DurationVar(&o.interval, "interval", 0, "measure at this interval")
 	flags.DurationVar(&o.lasts, "duration", 0, "measure the difference over this long, in each interval")
@@ -77,7 +79,7 @@ id, app, state, placement and others. With --for it has these fields:
 	flags.Float64SliceVar(&o.percentiles, "percentiles", nil, "percentiles of the region's durations, such as 50,99")
 	flags.Int64Var(&o.oneIn, "one-in", 0, "time one execution in this many")
 	flags.Float64Var(&o.budget, "budget", 0, "deactivate the probe when it takes more than this percentage of the processes' time")
-	flags.StringVar(&o.destination, "destination", "", "where to send the values: file:///path, http://host/path or https://host/path")
+	flags.StringVar(&o.destination, "destination", "", "where to send the values: a file, unix:///path, http://host/path or https://host/path")
 	flags.StringVar(&o.label, "label", "", "a name for the values in the gateway's metrics, for Prometheus")
 	flags.StringVar(&o.clock, "clock", "ordered", "ordered, or fast: less exact and cheaper")
 	flags.BoolVar(&o.inactive, "inactive", false, "do not measure before the probe is activated")
@@ -111,15 +113,26 @@ func (o *probeOptions) request() (*mir.InstrRequest, error) {
 		r.Lease = o.measureFor + time.Minute // for when this command is killed
 	}
 	if o.region != "" || o.to != "" {
-		r.Region = &mir.CodeRegion{From: o.region, To: o.to}
+		r.Region = &mir.CodeRegion{From: o.region, To: o.end()}
 	}
 	for _, name := range o.metrics {
 		r.Metrics = append(r.Metrics, mir.Metric{Name: name})
 	}
-	r.Entities = nested([]mir.Entity{{Kind: mir.Node, ID: o.node}, {Kind: mir.Process, ID: o.process}, {Kind: mir.Thread, ID: o.thread}})
 	var err error
 	r.Measuring, err = o.measuring()
 	return r, err
+}
+
+// end returns the unit whose end ends the region. Metrics other than these have the value at the beginning of a region
+// that is named once (MIR 4).
+func (o *probeOptions) end() string {
+	whole := func(name string) bool {
+		return slices.Contains([]string{"COUNT", "WC_TIME", "CPU_TIME"}, strings.TrimPrefix(name, "mir:"))
+	}
+	if o.to != "" || !slices.ContainsFunc(o.metrics, func(name string) bool { return !whole(name) }) {
+		return o.to
+	}
+	return o.region
 }
 
 // measuring returns how often to measure and to deliver, nil for the gateway's defaults.
@@ -143,6 +156,10 @@ func (o *probeOptions) measuring() (*mir.Measuring, error) {
 	}
 	if o.destination != "" {
 		m.Destination = &o.destination
+		if file, err := filepath.Abs(o.destination); err == nil && o.destination != "-" && !strings.Contains(o.destination, ":") {
+			file = "file://" + file
+			m.Destination = &file
+		}
 	}
 	for _, name := range o.aggregates {
 		m.Aggregates = append(m.Aggregates, mir.Function(strings.ToUpper(name)))
@@ -173,7 +190,7 @@ func milliseconds(d time.Duration) *int64 {
 func (o *probeOptions) run(ctx context.Context, g *globals, c *client.Client, request *mir.InstrRequest) error {
 	done := g.patience("planting the probe")
 	// An interrupt must not end the wait: the probe would be left, and its id not be known.
-	p, err := c.Instrument(context.WithoutCancel(ctx), o.app, request)
+	p, err := o.plant(context.WithoutCancel(ctx), c, request)
 	done()
 	if err != nil {
 		return err
@@ -189,6 +206,16 @@ func (o *probeOptions) run(ctx context.Context, g *globals, c *client.Client, re
 	}
 	done()
 	return o.finish(context.WithoutCancel(ctx), g, c, p, planted)
+}
+
+// plant makes the probe, of the thread with the name that was given.
+func (o *probeOptions) plant(ctx context.Context, c *client.Client, request *mir.InstrRequest) (*client.Probe, error) {
+	thread, err := threadNamed(ctx, c, o.app, o.thread)
+	if err != nil {
+		return nil, err
+	}
+	request.Entities = nested([]mir.Entity{{Kind: mir.Node, ID: o.node}, {Kind: mir.Process, ID: o.process}, {Kind: mir.Thread, ID: thread}})
+	return c.Instrument(ctx, o.app, request)
 }
 
 // printMade prints what was planted.

@@ -35,7 +35,7 @@ func TestProbeCommands(t *testing.T) {
 	if len(values) != 2 || values[0].Value.String() != calls || values[0].Metric != "COUNT" || values[0].Process != "p_1" || values[1].Unit != "ms" {
 		t.Errorf("the values are %+v, want %s calls", values, calls)
 	}
-	table := regexp.MustCompile(`^PROCESS +COUNT +WC_TIME \(ms\)\np_1 +` + calls + ` +[0-9.]+\n$`)
+	table := regexp.MustCompile(`^PROCESS +COUNT +WC_TIME latest \(ms\)\np_1 +` + calls + ` +[0-9.]+\n$`)
 	if got := s.must(t, "", "probe", "value", "probe-1"); !table.MatchString(got) {
 		t.Errorf("the table is\n%s", got)
 	}
@@ -68,6 +68,14 @@ func TestProbeCommands(t *testing.T) {
 	if got := s.must(t, "", "probe", "add", "--region", "tally:main", "--metric", "COUNT", "--for", "10ms"); got != idle {
 		t.Errorf("a function that is not called: %s", got)
 	}
+	// A region is measured from its beginning to its end also if it is named once; lines of threads have their names.
+	s.must(t, "", "probe", "add", "--region", "tally:nap", "--metric", "SYSCALL_COUNT", "--label", "nap")
+	c.says("nap 5")
+	table = regexp.MustCompile(`^NODE +PROCESS +THREAD +NAME +SYSCALL_COUNT latest\nn_1 +p_1 +t_\d+ +tally +1\n$`)
+	if got := s.must(t, "", "probe", "value", "--label", "nap"); !table.MatchString(got) {
+		t.Errorf("of a region that is named once, with a thread's name, the table is\n%s", got)
+	}
+	s.must(t, "", "probe", "rm", "--label", "nap")
 	for _, refused := range []struct {
 		status int
 		why    string
@@ -83,6 +91,9 @@ func TestProbeCommands(t *testing.T) {
 		{2, "write mirador probe value ID… | --label LABEL", []string{"value"}},
 		{1, `no probe has the label "none"`, []string{"rm", "--label", "none"}},
 		{2, "want ordered or fast", []string{"add", "--metric", "COUNT", "--clock", "slow"}},
+		{2, `"p50" is no number`, []string{"add", "--metric", "WC_TIME", "--percentiles", "p50"}},
+		{1, "WC_TIME is measured on a region: add a --region", []string{"add", "--metric", "WC_TIME"}},
+		{1, "no thread worker; there are t_", []string{"add", "--metric", "SYSCALL_COUNT", "--thread", "worker"}},
 		{2, "--every must be positive", []string{"watch", "--every", "0s", "probe-1"}},
 		{1, "mirador: no unit tally:wark; did you mean tally:work", []string{"add", "--metric", "COUNT", "--region", "tally:wark"}},
 		{1, `there is no probe "probe-1"`, []string{"value", "probe-1"}},
@@ -127,7 +138,7 @@ func TestProbeForAWhile(t *testing.T) {
 	if err := syscall.Kill(interrupted.PID, syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	if header := interrupted.Line(); !strings.HasSuffix(header, "THREAD  COUNT") {
+	if header := interrupted.Line(); !strings.HasSuffix(header, "THREAD  NAME   COUNT") {
 		t.Errorf("the interrupted command prints %q", header)
 	}
 	eventually(t, "nothing is left", func() bool { return s.must(t, "", "probe", "list", "--json") == "[]\n" })

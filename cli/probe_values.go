@@ -21,9 +21,9 @@ func newProbeValue(g *globals) *cobra.Command {
 		Use:   "value ID… | --label LABEL",
 		Short: "Print the values of probes",
 		Long: `Prints the current values of probes: a line for each process or thread, a column for
-each metric. Times are in milliseconds. With --json and --xml each value is an object
-with its process and thread, metric and unit; a value that was not measured yet is null
-or absent.`,
+each metric. Times are in milliseconds; "latest" is the value of the latest execution of
+the region. With --json and --xml each value is an object with its process, its thread and the
+thread's name, metric and unit; a value that was not measured yet is null or absent.`,
 		Example:           "  mirador probe value probe-1\n  mirador probe value probe-1 --json | jq '.[0].value'",
 		Args:              probeArguments(&label),
 		ValidArgsFunction: g.completeProbes,
@@ -60,12 +60,14 @@ type probeValue struct {
 	Node     string      `json:"node,omitempty" xml:"node,attr,omitempty"`
 	Process  string      `json:"process,omitempty" xml:"process,attr,omitempty"`
 	Thread   string      `json:"thread,omitempty" xml:"thread,attr,omitempty"`
+	Name     string      `json:"name,omitempty" xml:"name,attr,omitempty"` // the thread's
 	Metric   string      `json:"metric" xml:"metric,attr"`
 	Function string      `json:"function,omitempty" xml:"function,attr,omitempty"` // or a percentile, such as p99
 	Value    json.Number `json:"value" xml:"value,attr,omitempty"`
 	Unit     string      `json:"unit" xml:"unit,attr"`
 
 	metric client.Metric // the row of the catalog
+	latest bool          // the value is that of the latest execution
 }
 
 // MarshalJSON writes a value that was not measured yet as null.
@@ -83,6 +85,9 @@ func (v probeValue) MarshalJSON() ([]byte, error) {
 // column is the heading of a value in a table.
 func (v *probeValue) column() string {
 	name := v.Metric
+	if v.latest {
+		name += " latest"
+	}
 	if v.Function != "" {
 		name += " " + v.Function
 	}
@@ -102,6 +107,7 @@ type reading struct {
 	probe  client.Status
 	notice string
 	values []probeValue
+	names  map[string]string // of threads, "" if they are not known
 }
 
 // readProbe reads the values of a probe.
@@ -110,11 +116,11 @@ func readProbe(ctx context.Context, c *client.Client, p *client.Probe) (r readin
 	if err != nil {
 		return r, err
 	}
-	return r, r.read(ctx, p, catalog)
+	return r, r.read(ctx, c, p, catalog)
 }
 
 // read asks for the values again.
-func (r *reading) read(ctx context.Context, p *client.Probe, catalog []client.Metric) error {
+func (r *reading) read(ctx context.Context, c *client.Client, p *client.Probe, catalog []client.Metric) error {
 	got, err := p.Value(ctx)
 	if err != nil {
 		return err
@@ -123,6 +129,7 @@ func (r *reading) read(ctx context.Context, p *client.Probe, catalog []client.Me
 	for i := range got.Values {
 		r.add(&got.Values[i], catalog)
 	}
+	r.name(ctx, c)
 	return nil
 }
 
@@ -133,9 +140,10 @@ func (r *reading) add(read *client.Value, catalog []client.Metric) {
 		Probe: read.Probe, Node: read.Node, Process: read.Process, Thread: read.Thread,
 		Metric: read.Metric, Function: string(read.Function), Value: json.Number(read.Text), Unit: metric.Unit, metric: metric,
 	}
+	v.latest = r.probe.Region != "" && v.Function == "" && metric.Name != "COUNT"
 	r.values = append(r.values, v)
 	for _, p := range read.Percentiles {
-		v.Function, v.Value = fmt.Sprintf("p%g", p.Of), json.Number(p.Value)
+		v.latest, v.Function, v.Value = false, fmt.Sprintf("p%g", p.Of), json.Number(p.Value)
 		r.values = append(r.values, v)
 	}
 }
@@ -188,12 +196,13 @@ func (r *reading) table() table[[]string] {
 	lines, columns := r.lines()
 	names := []func(*probeValue) string{
 		func(v *probeValue) string { return v.Node }, func(v *probeValue) string { return v.Process }, func(v *probeValue) string { return v.Thread },
+		func(v *probeValue) string { return v.Name },
 	}
 	var header []string
 	var shown []func(*probeValue) string
 	for i, name := range names {
 		if slices.ContainsFunc(r.values, func(v probeValue) bool { return name(&v) != "" }) {
-			header, shown = append(header, []string{"NODE", "PROCESS", "THREAD"}[i]), append(shown, name)
+			header, shown = append(header, []string{"NODE", "PROCESS", "THREAD", "NAME"}[i]), append(shown, name)
 		}
 	}
 	header = append(header, columns...)

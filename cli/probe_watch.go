@@ -64,7 +64,7 @@ func (w *probeWatch) run(ctx context.Context, c *client.Client, id string, every
 	if err != nil {
 		return err
 	}
-	if err := w.read(ctx, p, catalog); err != nil {
+	if err := w.read(ctx, c, p, catalog); err != nil {
 		return err
 	}
 	show := w.print
@@ -90,7 +90,7 @@ func (w *probeWatch) run(ctx context.Context, c *client.Client, id string, every
 			return nil
 		case <-resized:
 		case <-tick.C:
-			if err := w.read(ctx, p, catalog); err != nil {
+			if err := w.read(ctx, c, p, catalog); err != nil {
 				if ctx.Err() != nil {
 					return nil
 				}
@@ -101,8 +101,8 @@ func (w *probeWatch) run(ctx context.Context, c *client.Client, id string, every
 }
 
 // read reads the values, and adds the first one of each line to its trend.
-func (w *probeWatch) read(ctx context.Context, p *client.Probe, catalog []client.Metric) error {
-	if err := w.reading.read(ctx, p, catalog); err != nil {
+func (w *probeWatch) read(ctx context.Context, c *client.Client, p *client.Probe, catalog []client.Metric) error {
+	if err := w.reading.read(ctx, c, p, catalog); err != nil {
 		return err
 	}
 	now := time.Now()
@@ -122,7 +122,7 @@ func (w *probeWatch) read(ctx context.Context, p *client.Probe, catalog []client
 
 // sumsUp reports whether the value only ascends, so that its changes say more.
 func (v *probeValue) sumsUp() bool {
-	return v.metric.Kind == "counter" && (v.Function == "" || v.Function == "SUM")
+	return v.metric.Kind == "counter" && !v.latest && (v.Function == "" || v.Function == "SUM")
 }
 
 // print prints a table, or JSON.

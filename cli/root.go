@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -54,7 +55,11 @@ func Main(args []string, streams Streams) int {
 }
 
 // commands replaces what the gateway recommends to clients in HTTP by commands.
-var commands = strings.NewReplacer("GET /catalog", `"mirador catalog"`, "GET /probes", `"mirador probe list"`, "a sirreq", `"mirador sir --pid PID"`)
+var commands = strings.NewReplacer("GET /catalog", `"mirador catalog"`, "GET /probes", `"mirador probe list"`, "a sirreq", `"mirador sir --pid PID"`,
+	`post to /apps/NAME/mir, or with "mirador post --app NAME"`, "choose one with --app NAME")
+
+// probeFlags replaces elements of requests by the flags that stand for them.
+var probeFlags = strings.NewReplacer("add a codeRegion", "add a --region", "the request has no codeRegion", "there is no --region", `leave "percentiles" out`, "leave --percentiles out")
 
 // exitStatus prints an error and returns the exit status.
 func exitStatus(called *cobra.Command, out io.Writer, err error) int {
@@ -74,7 +79,11 @@ func exitStatus(called *cobra.Command, out io.Writer, err error) int {
 		fmt.Fprintf(out, "mirador: %s\nSee \"%s --help\".\n", plain(err.Error()), called.CommandPath())
 		return exitUsage
 	case errors.As(err, &refused):
-		fmt.Fprintf(out, "mirador: %s\n", plain(commands.Replace(err.Error())))
+		why := commands.Replace(err.Error())
+		if called.Parent() != nil && called.Parent().Name() == "probe" {
+			why = probeFlags.Replace(why)
+		}
+		fmt.Fprintf(out, "mirador: %s\n", plain(why))
 		return exitFailed
 	case errors.As(err, &unreachable):
 		fmt.Fprintf(out, "mirador: %s\n", plain(err.Error()))
@@ -123,7 +132,12 @@ socket or over HTTP. Exit status: 0 success, 1 the request failed, 2 bad usage,
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		if bad := (*strconv.NumError)(nil); errors.As(err, &bad) {
+			return usagef("%q is no number: %s", bad.Num, strings.SplitN(err.Error(), ": ", 2)[0])
+		}
+		return usageError{err}
+	})
 	g.flags(root)
 	root.AddCommand(
 		newServe(g), newRun(g), newContinue(g), newAttach(g), newApps(g), newRelease(g), newPost(g), newProbe(g), newOMIS(g), newSIR(g),
