@@ -74,6 +74,8 @@ type Runtime interface {
 	// Start describes the place at which a new process, which was not continued yet, will have
 	// mapped its libraries without having run code of its own.
 	Start(pid int) (node.Start, error)
+	// Opened lists the libraries that the program of a process has opened and can close.
+	Opened(pid int) ([]translate.Library, error)
 	// Goroutines lists the goroutines of a process, each with up to depth frames. It returns
 	// none if the program is not in Go.
 	Goroutines(ctx context.Context, pid, depth int) ([]node.GoroutineInfo, error)

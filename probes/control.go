@@ -170,6 +170,7 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 		return nil
 	case keepsValues(r, plan, old):
 		w := newInstalled(old.plan.With(next.Measuring), old.handles, &next)
+		w.at = old.at
 		w.placements.Store(old.placements.Load())
 		if w.samples != nil && old.samples != nil {
 			w.samples = old.samples

@@ -41,29 +41,40 @@ func (p *Probe) extend(ctx context.Context, w *installed, joined []omis.Token) e
 	if err != nil {
 		return err
 	}
-	h := w.handles
-	h.Requests = nil
-	for _, request := range more.Conditional(h) {
-		csr, err := p.app.watch(ctx, request)
-		if err != nil {
-			return err
-		}
-		h.Requests = append(h.Requests, csr)
+	return widen(ctx, p, w, more, more.Conditional(w.handles))
+}
+
+// widen adds the places of a plan for the same request to a probe. requests are those of the plan, the places first.
+func widen(ctx context.Context, p *Probe, w *installed, more *translate.Plan, requests []string) error {
+	defined, err := defineAll(ctx, p.app, requests)
+	if err != nil {
+		return errors.Join(err, p.app.tool.do(ctx, translate.Delete(defined)))
 	}
+	h := w.handles
+	h.Requests = defined
 	state, _ := p.now()
 	if state == Active {
 		if err := p.app.tool.do(ctx, more.Enable(h)); err != nil {
-			return err
+			return errors.Join(err, p.app.tool.do(ctx, translate.Delete(defined)))
 		}
 	}
-	h.Requests = slices.Concat(w.handles.Requests, h.Requests)
-	wider := newInstalled(w.plan.Join(more), h, &p.request)
-	wider.samples = w.samples
-	if w.recording != nil {
-		wider.recording = w.recording
-		wider.recording.follow(wider.plan)
-	}
-	p.app.place(wider)
-	p.swap(state, wider, p.request)
+	h.Requests = slices.Concat(w.handles.Requests, defined)
+	alter(p, w, w.plan.Join(more), h, slices.Concat(w.at, placesOf(more, len(defined))))
 	return nil
+}
+
+// alter replaces the plan and the requests of a probe, which keeps its objects and values.
+func alter(p *Probe, w *installed, plan *translate.Plan, h translate.Handles, at []translate.Place) {
+	other := newInstalled(plan, h, &p.request)
+	other.samples, other.at, other.lost = w.samples, at, w.lost
+	other.missed.Store(w.missed.Load())
+	other.begun.Store(w.begun.Load())
+	other.gap.Store(w.gap.Load())
+	if w.recording != nil {
+		other.recording = w.recording
+		other.recording.follow(other.plan)
+	}
+	p.app.place(other)
+	state, _ := p.now()
+	p.swap(state, other, p.request)
 }

@@ -2,8 +2,10 @@ package probes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -52,12 +54,13 @@ func (f *forks) watch(ctx context.Context) error {
 		return nil
 	}
 	needed := f.taken < mostForked && slices.ContainsFunc(f.app.Probes(), (*Probe).measuresAll)
-	return f.watched.adjust(ctx, f.app, func(p *Process) (string, func(omis.Reply)) {
+	errs := f.watched.adjust(ctx, f.app, func(p *Process) (string, func(omis.Reply)) {
 		if !needed {
 			return "", nil
 		}
 		return fmt.Sprintf("thread_creates_proc([%s]) : proc_attach([$new_proc]) thread_suspend([$new_proc]) print([$new_proc])", p.Token), f.occurred
 	})
+	return errors.Join(slices.Collect(maps.Values(errs))...)
 }
 
 // measuresAll reports whether the probe measures its region in all processes of the application.

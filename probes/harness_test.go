@@ -79,6 +79,8 @@ type harness struct {
 	spent         func() omis.Spending // the cost of all probes; nil: unknown
 	starts        []node.Start         // what the runtime tells of new processes, one after the other
 	weaving       string               // of the program of all processes
+	linker        node.Start           // what the runtime tells when starts is empty
+	libraries     map[int]uint64       // by process, where it has the library with unit; nil: unit is in the program; no entry: closed
 	data          string               // the directory of the journal; "": no journal
 	registry      *probes.Registry
 	talk          *conform.Conversation
@@ -144,17 +146,30 @@ type programs struct{ h *harness }
 
 func (p programs) Name(pid int) string { return p.h.programName(pid) }
 
-func (p programs) Modules(context.Context, int, string) ([]translate.Module, error) {
-	return p.h.modules(), nil
+func (p programs) Modules(_ context.Context, pid int, _ string) ([]translate.Module, error) {
+	list := p.h.modules()
+	if at, open := p.h.libraries[pid]; open {
+		list[0].Bias = at
+	} else if p.h.libraries != nil {
+		return nil, nil
+	}
+	return list, nil
 }
 
 func (p programs) Weavings(string, int) []string { return []string{p.h.weaving} }
 
 func (programs) Goroutines(context.Context, int, int) ([]node.GoroutineInfo, error) { return nil, nil }
 
+func (p programs) Opened(pid int) (list []translate.Library, _ error) {
+	if at, open := p.h.libraries[pid]; open {
+		list = []translate.Library{{Path: "/lib/plugin.so", Begin: at + 0x400000, End: at + 0x500000}}
+	}
+	return list, nil
+}
+
 func (p programs) Start(int) (node.Start, error) {
 	if len(p.h.starts) == 0 {
-		return node.Start{}, nil
+		return p.h.linker, nil
 	}
 	s := p.h.starts[0]
 	p.h.starts = p.h.starts[1:]

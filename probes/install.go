@@ -22,17 +22,34 @@ func (a *App) install(ctx context.Context, plan *translate.Plan, p *Probe, r *mi
 		a.clear(ctx, plan, h)
 		return nil, err
 	}
-	for _, request := range plan.Conditional(h) {
-		csr, err := a.watch(ctx, request)
-		if err != nil {
-			a.clear(ctx, plan, h)
-			return nil, err
-		}
-		h.Requests = append(h.Requests, csr)
+	h.Requests, err = defineAll(ctx, a, plan.Conditional(h))
+	if err != nil {
+		a.clear(ctx, plan, h)
+		return nil, err
 	}
 	w := newInstalled(plan, h, r)
+	w.at = placesOf(plan, len(h.Requests))
 	w.lost = lost
 	return w, nil
+}
+
+// defineAll defines conditional requests. The tokens are of those before the first error.
+func defineAll(ctx context.Context, a *App, requests []string) (defined []omis.Token, err error) {
+	for _, request := range requests {
+		csr, err := a.watch(ctx, request)
+		if err != nil {
+			return defined, err
+		}
+		defined = append(defined, csr)
+	}
+	return defined, nil
+}
+
+// placesOf returns the places of the conditional requests of a plan.
+func placesOf(plan *translate.Plan, requests int) []translate.Place {
+	at := make([]translate.Place, requests)
+	copy(at, plan.Places)
+	return at
 }
 
 func newInstalled(plan *translate.Plan, h translate.Handles, r *mir.InstrRequest) *installed {

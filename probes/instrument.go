@@ -72,7 +72,7 @@ func (a *App) create(ctx context.Context, r *mir.InstrRequest, o Options, reques
 	var earlier Errors
 	if r.Flush {
 		earlier, err = a.flush(ctx, p, plan)
-		if err = errors.Join(err, a.forks.watch(ctx)); err != nil {
+		if err = errors.Join(err, a.forks.watch(ctx), a.loads.watch(ctx)); err != nil {
 			return nil, errors.Join(err, a.writeDown())
 		}
 	}
@@ -137,7 +137,7 @@ func (a *App) settings(ctx context.Context, r *mir.InstrRequest) error {
 	}
 	if r.Flush {
 		earlier, _ := a.flush(ctx, nil, nil)
-		return errors.Join(collected(earlier), a.forks.watch(ctx), a.writeDown())
+		return errors.Join(collected(earlier), a.forks.watch(ctx), a.loads.watch(ctx), a.writeDown())
 	}
 	return nil
 }

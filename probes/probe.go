@@ -51,10 +51,11 @@ type Probe struct {
 	destination *directed    // nil: none outside the gateway
 	schedule    *schedule    // nil unless active and sampling, delivering or on a budget
 
-	tracers tracers // readers of its event trace
-	meter   meter
-	lease   lease
-	outlet  deliver.Outlet
+	libraries libraryNotices
+	tracers   tracers // readers of its event trace
+	meter     meter
+	lease     lease
+	outlet    deliver.Outlet
 }
 
 // installed is a plan with the objects of the monitor that execute it. It is immutable; a new
@@ -62,16 +63,18 @@ type Probe struct {
 type installed struct {
 	plan       *translate.Plan
 	handles    translate.Handles
-	read       string         // the request for the values
-	times      *mir.Measuring // when to measure and to deliver
-	budget     float64        // greatest share of the processes' time; 0: any
-	samples    *samples       // nil unless the probe measures at fixed times
-	recording  *recording     // nil unless the plan keeps records
-	lost       time.Time      // when values in the memory of a killed gateway were lost; zero if none were
+	at         []translate.Place // of each request of the handles; zero if the request is not at a place of the plan
+	read       string            // the request for the values
+	times      *mir.Measuring    // when to measure and to deliver
+	budget     float64           // greatest share of the processes' time; 0: any
+	samples    *samples          // nil unless the probe measures at fixed times
+	recording  *recording        // nil unless the plan keeps records
+	lost       time.Time         // when values in the memory of a killed gateway were lost; zero if none were
 	last       atomic.Pointer[[]translate.Value]
 	placements atomic.Pointer[[]omis.Placement] // of its conditional requests
 	placedAt   atomic.Int64                     // time of placements, in Unix nanoseconds
 	missed     atomic.Int64                     // when a request may have missed events, in Unix nanoseconds; 0: never
+	gap        atomic.Pointer[gap]              // executions that may not have been measured; nil: none
 	begun      atomic.Int64                     // when the values were discarded, in Unix nanoseconds; 0: never
 }
 

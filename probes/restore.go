@@ -119,6 +119,7 @@ func (r *Registry) restoreApp(ctx context.Context, name string, left []probeReco
 	if err := a.loads.watch(ctx); err != nil {
 		r.config.Log.Warn("cannot watch for libraries with woven regions", "app", name, "error", err)
 	}
+	a.loads.cameBack()
 	return a.writeDown()
 }
 

@@ -146,6 +146,8 @@ func (app *application) Start(int) (node.Start, error) { return node.Start{}, ni
 // Goroutines returns the goroutines of a process, with at most depth frames.
 func (*application) Weavings(string, int) []string { return nil }
 
+func (*application) Opened(int) ([]translate.Library, error) { return nil, nil }
+
 func (app *application) Goroutines(_ context.Context, pid, depth int) (list []node.GoroutineInfo, _ error) {
 	for _, g := range app.byPID(pid).goroutines {
 		g.Frames = g.Frames[:min(depth, len(g.Frames))]

@@ -19,7 +19,7 @@ func (p *Probe) Status() Status {
 	p.mu.RLock()
 	s := Status{ID: p.id, App: p.app.name, State: p.state}
 	w, request := p.work, p.request
-	s.Notice = p.notice
+	s.Notice = joined(p.notice, p.libraries.text())
 	if p.failure != nil {
 		s.Failure = p.failure.Error()
 	}
@@ -63,6 +63,9 @@ func joined(a, b string) string {
 
 // complete adds to a notice that the values may lack something.
 func (w *installed) complete(notice string) string {
+	if g := w.gap.Load(); g != nil && g.until.UnixNano() > w.begun.Load() {
+		notice = joined(notice, g.what)
+	}
 	at := w.missed.Load()
 	if at <= w.begun.Load() {
 		return notice

@@ -2,11 +2,13 @@ package probes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
+	"mirador/mir/translate"
 	"mirador/omis"
 )
 
@@ -15,11 +17,12 @@ import (
 type perProcess map[omis.Token]omis.Token
 
 // adjust defines and deletes requests. The function returns the request for a process and what receives its
-// replies; the request is "" if the process needs none.
-func (w *perProcess) adjust(ctx context.Context, a *App, of func(*Process) (string, func(omis.Reply))) error {
+// replies; the request is "" if the process needs none. adjust returns the errors of processes that cannot be watched.
+func (w *perProcess) adjust(ctx context.Context, a *App, of func(*Process) (string, func(omis.Reply))) (errs map[omis.Token]error) {
 	if *w == nil {
 		*w = make(perProcess)
 	}
+	errs = make(map[omis.Token]error)
 	for _, p := range a.processes.list() {
 		defined, watched := (*w)[p.Token]
 		if p.Gone {
@@ -30,21 +33,30 @@ func (w *perProcess) adjust(ctx context.Context, a *App, of func(*Process) (stri
 		switch {
 		case request != "" && !watched:
 			csr, err := a.tool.define(ctx, request, occurred, 0)
+			if err == nil {
+				err = a.tool.do(ctx, fmt.Sprintf(": csr_enable([%s])", csr))
+			}
 			if err != nil {
-				return err
+				errs[p.Token] = errors.Join(err, a.tool.do(ctx, translate.Delete(tokens(csr))))
+				continue
 			}
 			(*w)[p.Token] = csr
-			if err := a.tool.do(ctx, fmt.Sprintf(": csr_enable([%s])", csr)); err != nil {
-				return err
-			}
 		case request == "" && watched:
 			delete(*w, p.Token)
-			if err := a.tool.do(ctx, fmt.Sprintf(": csr_delete([%s])", defined)); err != nil {
-				return err
+			if err := a.tool.do(ctx, translate.Delete(tokens(defined))); err != nil {
+				errs[p.Token] = err
 			}
 		}
 	}
-	return nil
+	return errs
+}
+
+// tokens returns a list of one token, which is empty for "".
+func tokens(one omis.Token) []omis.Token {
+	if one == "" {
+		return nil
+	}
+	return []omis.Token{one}
 }
 
 // whileSuspended runs a function, with op, for a process that an event has suspended, and resumes the process then, or

@@ -167,6 +167,8 @@ func (programs) Start(int) (node.Start, error) { return node.Start{}, nil }
 
 func (programs) Weavings(string, int) []string { return nil }
 
+func (programs) Opened(int) ([]translate.Library, error) { return nil, nil }
+
 func (programs) Goroutines(context.Context, int, int) ([]node.GoroutineInfo, error) { return nil, nil }
 
 type locator struct{}

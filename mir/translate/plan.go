@@ -26,6 +26,7 @@ type Plan struct {
 	requested []mir.Entity
 	entities  []entity
 	scopes    []scope
+	away      []omis.Token // processes that have closed the library of the region
 }
 
 // Handles has the tokens of an installed Plan.
@@ -258,7 +259,7 @@ func (p *Plan) TimesCPU() bool { return p.uses(fromCPUTimer) }
 // Outlived reports whether all measured processes have terminated.
 func (p *Plan) Outlived(gone []omis.Token) bool {
 	for _, s := range p.scopes {
-		if !slices.Contains(gone, s.process) && (!p.OnRegion() || p.Measures(s.process)) {
+		if !slices.Contains(gone, s.process) && (!p.OnRegion() || p.Measures(s.process) || (Libraries{p}).Away(s.process)) {
 			return false
 		}
 	}
@@ -298,12 +299,4 @@ func (p *Plan) HitsEach() int {
 // ones.
 func (p *Plan) Open() bool {
 	return !slices.ContainsFunc(p.entities, func(e entity) bool { return named(e.process) || named(e.thread) })
-}
-
-// Join adds the places of a plan for the same request and other processes.
-func (p *Plan) Join(more *Plan) *Plan {
-	q := *p
-	q.Places = slices.Concat(p.Places, more.Places)
-	q.scopes = slices.Concat(p.scopes, more.scopes)
-	return &q
 }

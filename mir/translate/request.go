@@ -167,6 +167,11 @@ func Disable(requests []omis.Token) string {
 	return ": csr_disable(" + list(requests) + ")"
 }
 
+// OfProcesses returns a request that calls a service for processes.
+func OfProcesses(service string, processes []omis.Token) string {
+	return ": " + service + "(" + list(processes) + ")"
+}
+
 // Delete returns the request that deletes conditional requests.
 func Delete(requests []omis.Token) string {
 	if len(requests) == 0 {

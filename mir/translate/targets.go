@@ -2,6 +2,7 @@ package translate
 
 import (
 	"context"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -79,6 +80,16 @@ type Module struct {
 	Whole  func(ctx context.Context, unit *sir.Region) (*sir.Region, error)
 	Copies func(ctx context.Context, unit *sir.Region) sir.Copies
 }
+
+// Library is a library that a program has opened and can close.
+type Library struct {
+	Path       string
+	Dev, Inode uint64 // of its file
+	Begin, End uint64 // its code
+}
+
+// Name returns the name of the library's file.
+func (l *Library) Name() string { return filepath.Base(l.Path) }
 
 // process finds a process by its token, nil if there is none.
 func (t *Targets) process(id string) *Process {

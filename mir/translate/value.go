@@ -86,7 +86,7 @@ func (p *Plan) processes(e *entity, rd *reading) []Instance {
 	switch e.process {
 	case every:
 		for _, s := range p.scopes {
-			if !p.OnRegion() || p.Measures(s.process) {
+			if !p.OnRegion() || p.Measures(s.process) || (Libraries{p}).Away(s.process) {
 				ids = append(ids, s.process)
 			}
 		}

@@ -27,6 +27,7 @@ type Runtime struct {
 	machine program.Machine
 	cache   *binary.Cache
 	known   moduleCache
+	opened  openedCache
 }
 
 // New returns a runtime for the processes of a machine. debug is where it searches for debug

@@ -197,8 +197,8 @@ func (s *Site) arenaFor(addr uint64) (*arena, error) {
 	return &s.arenas[len(s.arenas)-1], nil
 }
 
-// Remove restores the program's own bytes, unless the jump was overwritten. The stub
-// stays, because threads may be in it.
+// Remove restores the program's own bytes, unless the jump was overwritten or the code was
+// unmapped. The stub stays, because threads may be in it.
 func (s *Site) Remove(addr uint64) error {
 	p := s.places[addr]
 	if p == nil || !p.stands {
@@ -212,7 +212,7 @@ func (s *Site) Remove(addr uint64) error {
 func (p *place) restore(memory Memory) error {
 	var now [jumpSize]byte
 	if _, err := memory.ReadAt(now[:], int64(p.Addr)); err != nil || now != p.jump() {
-		return err
+		return nil
 	}
 	return writeWord(memory, p.Addr, p.Code[:jumpSize])
 }
