@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"mirador/omis"
 	"mirador/omis/engine/fake"
@@ -105,4 +106,22 @@ func (b *bench) enableRenamed(create, requests []string) (enabled []omis.Token) 
 	}
 	b.must(": csr_enable([" + strings.Join(names, ",") + "])")
 	return enabled
+}
+
+// TestExplainedWithWhatItMoves checks that the explanation of a request for which threads are held names the programs
+// that it will move to trap.
+func TestExplainedWithWhatItMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, _, _, _ := startRivals(t)
+		b.ask(": pa_counter_create()")
+		b.ask("thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1)")
+		b.ask(": csr_enable([])")
+		for addr, moves := range map[int]bool{0x10: true, 0x50: false} {
+			x, err := b.tool.Explain(nil, fmt.Sprintf("thread_reached_addr([],%#x) : print([])", addr))
+			if err != nil || strings.Contains(x[0].Placement.Why, "it keeps c_1 from running where it is cheaper") != moves {
+				t.Errorf("at %#x: %v, %v", addr, x, err)
+			}
+		}
+		b.runs("c_1", "near", "")
+	})
 }

@@ -48,7 +48,7 @@ func (x *Placing) Judge(list []*Request) (placements []omis.Placement, err error
 		traced := slices.ContainsFunc(byProc[p], (*candidate).traces)
 		for _, k := range byProc[p] {
 			err = cmp.Or(err, k.err)
-			at := described(k.placement, p, k.Request, k.victims(byProc[p]))
+			at := described(k.placement, p, k.Request, append(k.victims(byProc[p]), k.ousted()...))
 			if !traced {
 				at = shared(at, p, k.Request)
 			}
@@ -96,6 +96,25 @@ func (k *candidate) victims(among []*candidate) (list []*Subscription) {
 		if other != k && other.refusedBy(k.Request) {
 			list = append(list, other.Subscription)
 		}
+	}
+	return list
+}
+
+// ousted returns the programs in the process that would be evicted if the monitor executed the request, as it would.
+func (k *candidate) ousted() (list []*Subscription) {
+	if k.placement.Name != omis.Trap || k.err != nil {
+		return nil
+	}
+	c := k.Request
+	return subscriptions(k.Proc, k.Proc.programsThat(func(s *Subscription) bool {
+		covered := c.Watch.Event == node.EventReachedAddr && s.placed.Covers(c.Watch.Addr)
+		return s.Request != c && s.Request.Subs[k.Proc] == s && (covered || (&candidate{Subscription: s}).evictedBy(c) != nil)
+	}))
+}
+
+func subscriptions(p *Process, requests []*Request) (list []*Subscription) {
+	for _, c := range requests {
+		list = append(list, c.Subs[p])
 	}
 	return list
 }

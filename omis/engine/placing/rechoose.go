@@ -97,6 +97,9 @@ func beside(p omis.Placement, victims []*Subscription) omis.Placement {
 	if len(words) > 0 {
 		slices.Sort(words)
 		p.Why += "; it keeps " + strings.Join(words, ", ") + " from running where it is cheaper"
+		if p.Name == omis.Trap && p.Cost > 0 {
+			p.Why += fmt.Sprintf(" (a hit by trap takes %s)", time.Duration(p.Cost).Round(time.Microsecond))
+		}
 	}
 	return p
 }
