@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/arch/x86/x86asm"
+
 	"mirador/sir"
 	"mirador/sir/flow"
 )
@@ -102,10 +104,13 @@ type absence struct{ moved, copied string }
 // branchIn finds the code of a branch in one function.
 func (m *lineMaker) branchIn(o *owner, k *fork, gone *absence) (*sir.Code, error) {
 	b := branchPart{of: o, fork: k}
-	if err := b.locate(m); err != nil {
-		return nil, err
+	if strings.HasPrefix(o.producer, "Go ") {
+		return nil, errGo
 	}
-	if !b.plain && !strings.HasPrefix(o.producer, "GNU ") {
+	switch err := b.locate(m); {
+	case err != nil:
+		return nil, err
+	case !b.plain && !strings.HasPrefix(o.producer, "GNU "):
 		return nil, errOptimised
 	}
 	if moves := b.conditionalMove(); moves != 0 && gone.moved == "" {
@@ -129,7 +134,10 @@ func (m *lineMaker) branchIn(o *owner, k *fork, gone *absence) (*sir.Code, error
 		return &sir.Code{}, nil
 	}
 	c := b.region()
-	enter, _ := b.Borders(b.holds)
+	enter, leave := b.Borders(b.holds)
+	if b.head > 0 && slices.ContainsFunc(leave, b.leadsToHead) {
+		return nil, errSeveralLines
+	}
 	b.deciding = map[int]bool{}
 	for _, e := range enter {
 		if why := b.wrongEntry(e); c.Uncounted == "" && why != "" {
@@ -144,6 +152,11 @@ func (m *lineMaker) branchIn(o *owner, k *fork, gone *absence) (*sir.Code, error
 
 // errOptimised: LLVM merges code of several inlined calls, and does not say of what lines it is then.
 var errOptimised = errors.New("its code is optimised, and only gcc says of all optimised code where in the source it is from; compile with gcc or without optimisation")
+
+var errGo = errors.New("the compiler of Go does not say at which columns code is; name the line of its first statement, PROGRAM:FILE:LINE")
+
+// errSeveralLines: the code of such a condition looks like that of the branch.
+var errSeveralLines = errors.New("its condition is on several lines, and the compiler does not tell it from the branch")
 
 // branchPart is the code of a branch in one function.
 type branchPart struct {
@@ -239,9 +252,21 @@ func (b *branchPart) lineOf(s statement) int {
 	return b.find(s.addr, position{s.file, s.line, s.column}, b.branch.holds)
 }
 
-// tested reports whether an instruction is in the condition.
+// tested reports whether an instruction is in the condition. gfortran writes a nop with some position behind constructs.
 func (b *branchPart) tested(n int) bool {
-	return b.is(b.of.insts[n].addr, b.of.places[n], b.tests)
+	i := &b.of.insts[n]
+	return b.is(i.addr, b.of.places[n], b.tests) && b.of.whole(i).Op != x86asm.NOP
+}
+
+// leadsToHead reports whether an edge leads to the condition of an ELSE IF.
+func (b *branchPart) leadsToHead(e flow.Edge) bool {
+	code := b.pieces[e.To]
+	for n := code.from; n < code.to; n++ {
+		if p := b.of.places[n]; p.file == b.file && p.line == b.head {
+			return true
+		}
+	}
+	return false
 }
 
 // conditionalMove returns the address of a conditional move in the condition or the branch, 0 if there is none.

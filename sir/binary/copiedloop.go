@@ -187,7 +187,42 @@ func (l *loopRegion) unlikeIteration(control position, tests []int) error {
 			}
 		}
 	}
+	if err := l.copiedBeginning(tests); err != nil {
+		return err
+	}
 	return l.copiedBody(control)
+}
+
+// copiedBeginning finds the first statement of the body elsewhere in the loop, behind other statements: gcc knows the outcome of a test
+// behind some values, and leaves the test out there. Statements of a macro have one position.
+func (l *loopRegion) copiedBeginning(tests []int) error {
+	enter, _ := l.iterations(tests)
+	for _, e := range enter {
+		if len(l.where.begun[e.To]) == 0 {
+			continue
+		}
+		first := l.where.begun[e.To][0]
+		for _, b := range l.beginning(first, true) {
+			if b != e.To && l.othersBetween(e.To, b, first) {
+				return fmt.Errorf("the compiler made a copy of the beginning of its body in it, at %#x", l.Blocks[b].Start)
+			}
+		}
+	}
+	return nil
+}
+
+// othersBetween reports whether other statements than those with a position begin on the way from a block to another one, or whether there
+// are other ways to it.
+func (l *loopRegion) othersBetween(from, to int, p position) bool {
+	for b := l.dom[to]; b >= 0; b = l.dom[b] {
+		if slices.ContainsFunc(l.where.begun[b], func(q position) bool { return q != p }) {
+			return true
+		}
+		if b == from {
+			return false
+		}
+	}
+	return true
 }
 
 // restartsFrom reports whether the loop begins again behind a test, or the test goes on there.

@@ -137,7 +137,7 @@ func hits(t *testing.T, program string, addrs []uint64) map[uint64]int {
 func stopped(t *testing.T, program string, stops []stop) map[stop]int {
 	t.Helper()
 	var script strings.Builder
-	script.WriteString("set breakpoint pending off\nset confirm off\nhandle SIGURG nostop noprint pass\n")
+	script.WriteString("set breakpoint pending off\nset confirm off\nset language c\nhandle SIGURG nostop noprint pass\n")
 	slices.SortFunc(stops, func(a, b stop) int { return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(a.when, b.when)) })
 	stops = slices.Compact(stops)
 	for i, s := range stops {

@@ -2,7 +2,9 @@ package binary
 
 import (
 	"cmp"
+	"path"
 	"sort"
+	"strings"
 
 	"mirador/sir"
 )
@@ -10,7 +12,14 @@ import (
 // area is a part of a source file: from a position to that of its last byte.
 type area struct{ line, column, endLine, endColumn int }
 
-func areaOf(r *sir.Region) area { return area{r.Line, r.Code.Column, r.Code.EndLine, r.Code.EndColumn} }
+// areaOf returns where a region is. An ELSE IF of Fortran begins a branch with its own condition, which is left out here.
+func areaOf(r *sir.Region) area {
+	a := area{r.Line, r.Code.Column, r.Code.EndLine, r.Code.EndColumn}
+	if r.Form == "else if" && strings.HasPrefix(strings.ToLower(path.Ext(r.File)), ".f") {
+		a.line, a.column = a.line+1, 1
+	}
+	return a
+}
 
 // holds reports whether a position is in the area. A position without a column is, if its line has no other text.
 func (a area) holds(p position) bool {
@@ -40,11 +49,15 @@ type fork struct {
 	above    []area // the branches from whose ends control goes on to this one
 	others   []area // the other branches with code of their own that the same tests decide about
 	nested   []area // the branches inside the branch
+	head     int    // the line before the branch with its condition, if it is one of Fortran
 }
 
 // newFork describes a region of a source that has branches, and one of them.
 func newFork(choice, branch *sir.Region) *fork {
 	f := &fork{whole: areaOf(choice), branch: areaOf(branch)}
+	if f.branch.line > branch.Line {
+		f.head = branch.Line
+	}
 	for i := range choice.Regions {
 		r := &choice.Regions[i]
 		switch {

@@ -61,8 +61,8 @@ func TestLoopsOfGo(t *testing.T) {
 	})
 }
 
-// TestLoopsOfRust compares all counts of code without optimisation. In optimised code, a test of a match
-// may be the test of the loop: the counts of iterations then differ from the source, and are not compared.
+// TestLoopsOfRust compares all counts of code without optimisation, except the iterations of a loop whose end is another one: its code
+// may begin with its test or with its body.
 func TestLoopsOfRust(t *testing.T) {
 	want := map[string]int{
 		"looping:work/loop1": 5, "looping:work/loop1/loop1": 8, "looping:work/loop1/loop1/body": 33, "looping:work/loop1/loop1/call.step": 33,
@@ -76,6 +76,6 @@ func TestLoopsOfRust(t *testing.T) {
 		return open(t, program)
 	}
 	expect(t, compile("2"), []string{"work", "kinds"}, want)
-	want["looping:work/loop1/body"], want["looping:kinds/loop1/body"] = 10, 11
+	want["looping:kinds/loop1/body"] = 11
 	expect(t, compile("0"), []string{"work", "kinds"}, want)
 }

@@ -35,7 +35,7 @@ func (l *loopRegion) region() sir.Region {
 	r.Code.Enter, r.Code.Leave = l.edges(enter), l.edges(leave)
 	l.measure(r.Code, enter, leave, nil, l.Holds)
 	_, _, err := l.plainTests()
-	if err == nil {
+	if !errors.Is(err, errShared) { // without its tests its executions are known
 		err = l.entersAtCall(r.Code)
 	}
 	if err == nil {
@@ -111,6 +111,9 @@ func (l *loopRegion) tests(control position) ([]int, error) {
 	if tests, known, err := l.plainTests(); known {
 		return tests, err
 	}
+	if l.golang {
+		return l.testsOfGo()
+	}
 	head := l.Heads[0]
 	if len(l.Body) == 1 || !l.isTest(head, control) || slices.ContainsFunc(l.Back(&l.Graph), l.restarts) {
 		return nil, nil
@@ -154,9 +157,9 @@ func (l *loopRegion) leaves(b int) bool {
 }
 
 // restarts reports whether an edge back to the head shows that the loop has no test of its own at the
-// beginning, as while (1). gcc and Go make an unconditional jump backwards only for such a loop: they
-// put the test of another loop behind its body. LLVM makes such a jump for both kinds; in a loop with a
-// test, the jump has the line of the test. A conditional branch without a line counts as such a jump.
+// beginning, as while (1). gcc makes an unconditional jump backwards only for such a loop: it puts the test of
+// another loop behind its body. LLVM makes such a jump for both kinds; in a loop with a test, the jump has
+// the line of the test. A conditional branch without a line counts as such a jump.
 func (l *loopRegion) restarts(e flow.Edge) bool {
 	b := &l.Blocks[e.From]
 	code := l.code(e.From)

@@ -1,6 +1,7 @@
 package binary
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,15 +18,22 @@ func (l *loopRegion) plainTests() (tests []int, known bool, err error) {
 	if !l.plain || l.Irreducible() {
 		return nil, false, nil
 	}
-	if l.llvm {
+	switch {
+	case l.rust:
+		tests, err = l.testsOfRust()
+	case l.llvm:
 		return l.keywordTests()
+	case l.fortran:
+		tests, err = l.testsOfDo()
+	default:
+		tests, err = l.testsBehindBody()
 	}
-	tests, err = l.testsBehindBody()
 	return tests, true, err
 }
 
 // testsBehindBody: gcc writes a condition that is tested before each iteration behind the body, so that control comes to it from
-// lower addresses in the loop. It jumps back to the beginning of other loops.
+// lower addresses in the loop. It jumps back to the beginning of other loops. Behind the condition is code outside of the loop, and
+// behind that may be the handlers of exceptions, which belong to the body.
 func (l *loopRegion) testsBehindBody() (tests []int, err error) {
 	head := l.Blocks[l.Heads[0]].Start
 	forward, backward := false, false
@@ -42,7 +50,74 @@ func (l *loopRegion) testsBehindBody() (tests []int, err error) {
 	case backward:
 		return nil, nil
 	}
-	return l.blocksUpTo(^uint64(0)), nil
+	end := head
+	for _, b := range l.inOrder() {
+		if l.Blocks[b].Start != end {
+			break
+		}
+		end = l.Blocks[b].End
+		tests = append(tests, b)
+	}
+	return tests, nil
+}
+
+// inOrder returns the blocks of the loop from its head on, in the order of their addresses.
+func (l *loopRegion) inOrder() []int {
+	blocks := l.blocksUpTo(^uint64(0))
+	slices.SortFunc(blocks, func(a, b int) int { return cmp.Compare(l.Blocks[a].Start, l.Blocks[b].Start) })
+	return blocks
+}
+
+// errUnknownDo: such as a loop without a body.
+var errUnknownDo = errors.New("whether its test is before or behind its body, or in it, is not known")
+
+// testsOfDo: gfortran writes the parts of a loop in the order of their execution, and jumps back at its end. That jump has the position
+// of the word DO. The test has it too: before the body, or, if the number of iterations is computed before the loop, behind it.
+func (l *loopRegion) testsOfDo() ([]int, error) {
+	do, err := l.wordDo()
+	if err != nil {
+		return nil, err
+	}
+	first, guarded := l.first(l.Heads[0]), len(l.guards(do)) > 0
+	for _, b := range l.inOrder() {
+		switch last := l.at(l.Blocks[b].Last); {
+		case last != do || !l.leaves(b):
+			continue
+		case guarded && l.jumpsBack(b):
+			return nil, nil
+		case guarded || l.jumpsBack(b):
+			return nil, errUnknownDo
+		}
+		return l.blocksUpTo(l.Blocks[b].Start), nil
+	}
+	if first.line <= do.line {
+		return nil, errUnknownDo
+	}
+	return nil, nil
+}
+
+// wordDo returns the position of the jumps that begin another iteration.
+func (l *loopRegion) wordDo() (do position, err error) {
+	jumps := l.jumpsToHead()
+	if len(jumps) == 0 {
+		return do, errUnknownDo
+	}
+	do = slices.MinFunc(jumps, position.compare)
+	first := l.first(l.Heads[0])
+	for _, p := range jumps {
+		isTest := func(b int) bool { return len(l.Blocks[b].Succ) > 1 && l.at(l.Blocks[b].Last) == p }
+		if p != do && (p.compare(first) < 0 || slices.ContainsFunc(l.Body, isTest)) {
+			return do, errShared
+		}
+	}
+	return do, nil
+}
+
+// jumpsBack reports whether the loop begins again right behind a test.
+func (l *loopRegion) jumpsBack(test int) bool {
+	return slices.ContainsFunc(l.Blocks[test].Succ, func(to int) bool {
+		return to == l.Heads[0] || l.Holds(to) && len(l.code(to)) == 1 && slices.Equal(l.Blocks[to].Succ, l.Heads)
+	})
 }
 
 // blocksUpTo returns the blocks of the loop from its head to an address.
@@ -64,10 +139,8 @@ func (l *loopRegion) keywordTests() (tests []int, known bool, err error) {
 			jumps = append(jumps, p)
 		}
 	}
-	blocks := l.blocksUpTo(^uint64(0))
-	slices.SortFunc(blocks, func(a, b int) int { return int(l.Blocks[a].Start) - int(l.Blocks[b].Start) })
 	var first position // of the code up to here
-	for _, b := range blocks {
+	for _, b := range l.inOrder() {
 		code := l.code(b)
 		p := l.at(l.Blocks[b].Last)
 		for _, inst := range code {

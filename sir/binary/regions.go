@@ -63,7 +63,8 @@ func (im *Image) inside(ctx context.Context, f symbol, unit *sir.Region) ([]sir.
 func (t *tree) compiled(ctx context.Context, f symbol) error {
 	im := t.im
 	producer := im.lines.producer(ctx, f.addr)
-	t.llvm = isLLVM(producer)
+	t.llvm, t.fortran = isLLVM(producer), strings.HasPrefix(producer, "GNU Fortran")
+	t.rust, t.golang = strings.Contains(producer, "rustc"), strings.HasPrefix(producer, "Go ")
 	if im.lines.data == nil || !t.llvm && !strings.HasPrefix(producer, "GNU ") { // other compilers copy hardly any code
 		return nil
 	}
@@ -140,6 +141,9 @@ type tree struct {
 	depth   []stackAt // before instructions
 	returns []bool    // of blocks: whether the function may return from there
 	llvm    bool      // LLVM compiled the function
+	fortran bool      // gfortran did
+	rust    bool      // rustc did
+	golang  bool      // the compiler of Go did
 	plain   bool      // the compiler did not optimise the function
 	where   *places   // where statements begin in optimised code, nil if it is not known
 }

@@ -96,6 +96,16 @@ __attribute__((noinline)) static int loops(int n) {
 	return at;
 }
 
+/* The outcome of the test is known behind continue. */
+__attribute__((noinline)) static int known(int left) {
+	while (left > 0) {
+		left -= 2;
+		if (left == 3) continue;
+		sum += left;
+	}
+	return sum;
+}
+
 static int tried(int n) { return setjmp(back) ? -1 : loops(n); }
 
 int main(void) {
@@ -103,7 +113,7 @@ int main(void) {
 		work(sign(i) + sign(input - i));
 		chosen(i % 6 + (i == 9 ? ':' - 3 : 0));
 		nested(i, input);
-		sum += tried(i);
+		sum += tried(i) + known(i);
 	}
 	printf("%d\n", jumps(input) + sum);
 	return 0;
