@@ -13,6 +13,7 @@
 //	deliveries as many probes that deliver to a file every second
 //	executions a probe that delivers every execution of a function
 //	first     how long the first value of a new gateway takes
+//	large     the first probe in a program of 300 MB (with -only large, because building it takes long)
 //	values    measurement documents of many values, beside encoding/xml (this package)
 //	sources   how fast structures are read from source files
 //	structures how fast structures are read from machine code, beside objdump
@@ -114,11 +115,11 @@ type options struct {
 	progress                 *report.Progress
 }
 
-var sectionNames = []string{"gateway", "hold", "probe", "peers", "records", "many", "documents", "clients", "deliveries", "executions", "first", "values", "sources", "structures", "shares", "truth", "syscalls", "gate", "plots"}
+var sectionNames = []string{"gateway", "hold", "probe", "peers", "records", "many", "documents", "clients", "deliveries", "executions", "first", "large", "values", "sources", "structures", "shares", "truth", "syscalls", "gate", "plots"}
 
 // wants reports whether to measure a section.
 func (o options) wants(section string) bool {
-	if section == "gate" {
+	if section == "gate" || section == "large" {
 		return o.only == section
 	}
 	if section == "plots" {
@@ -163,6 +164,9 @@ func measureAll(ctx context.Context, o options) error {
 	}
 	if o.wants("first") && ctx.Err() == nil {
 		show(measureFirst(ctx, o))
+	}
+	if o.wants("large") && ctx.Err() == nil {
+		show(measureLarge(ctx, o))
 	}
 	if o.wants("values") && ctx.Err() == nil {
 		show(measureValues(ctx, o))
