@@ -244,6 +244,16 @@ func TestStructure(t *testing.T) {
 			t.Errorf("%s: status %d, want %d", header, w.Code, status)
 		}
 	}
+	// The regions inside functions are not looked for when the client has them.
+	b := one()
+	tag = ask(t, b, root, "GET", "/apps/mmul/sir?depth=2", "").Header().Get("ETag")
+	w = ask(t, b, root, "GET", "/apps/mmul/sir?depth=2", "", "If-None-Match", tag)
+	if w.Code != 304 || w.Header().Get("ETag") != tag || w.Body.Len() > 0 || b.insides != 1 {
+		t.Errorf("status %d, %d bytes, looked inside %d times", w.Code, w.Body.Len(), b.insides)
+	}
+	if w := ask(t, b, root, "GET", "/apps/mmul/sir?depth=3", "", "If-None-Match", tag); w.Code != 200 || b.insides != 2 {
+		t.Errorf("another part: status %d, looked inside %d times", w.Code, b.insides)
+	}
 }
 
 func TestResources(t *testing.T) {

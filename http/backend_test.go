@@ -36,6 +36,7 @@ type scripted struct {
 	apps     []App
 	probes   []Probe
 	do       func(app string, doc mir.Document) (mir.Document, error)
+	insides  int // calls of Inside
 	programs []string
 	omisRole Role
 	flags    omis.Flags // of the last request
@@ -145,6 +146,7 @@ func (s *scripted) Structure(_ context.Context, _ string, files []string, _ func
 
 // Inside adds a loop with a body to each function.
 func (s *scripted) Inside(_ context.Context, _ string, structure *sir.Structure) (*sir.Structure, error) {
+	s.insides++
 	for i := range structure.Programs {
 		for k := range structure.Programs[i].Regions {
 			f := &structure.Programs[i].Regions[k]

@@ -28,12 +28,16 @@ func (h *documentHandlers) getStructure(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	tag += part.tag
+	if unchanged(x, tag) {
+		return nil // to find the regions inside all functions takes seconds
+	}
 	if part.depth > 1 {
 		if structure, err = h.backend.Inside(x.r.Context(), app.Name, structure.Around(part.prefix)); err != nil {
 			return err
 		}
 	}
-	return sendStructure(x, part.of(structure), tag+part.tag)
+	return sendStructure(x, part.of(structure), tag)
 }
 
 // partOfStructure says which part of a structure a request asks for: without parameters, all functions.
@@ -94,14 +98,25 @@ func (part *partOfStructure) of(s *sir.Structure) *sir.Structure {
 	return s
 }
 
-func sendStructure(x *exchange, structure *sir.Structure, tag string) error {
-	etag := `"` + tag + `"`
-	x.Header().Set("ETag", etag)
-	x.Header().Set("Vary", "Accept-Encoding")
-	if x.r.Method != http.MethodPost && matchesTag(x.r.Header.Get("If-None-Match"), etag) {
-		x.WriteHeader(http.StatusNotModified)
-		return nil
+// unchanged answers a request of a client that has the document with a tag, and reports whether it did.
+func unchanged(x *exchange, tag string) bool {
+	if x.r.Method == http.MethodPost || !matchesTag(x.r.Header.Get("If-None-Match"), quoted(tag)) {
+		return false
 	}
+	setTag(x, tag)
+	x.WriteHeader(http.StatusNotModified)
+	return true
+}
+
+func quoted(tag string) string { return `"` + tag + `"` }
+
+func setTag(x *exchange, tag string) {
+	x.Header().Set("ETag", quoted(tag))
+	x.Header().Set("Vary", "Accept-Encoding")
+}
+
+func sendStructure(x *exchange, structure *sir.Structure, tag string) error {
+	setTag(x, tag)
 	out := takeBuffer()
 	defer giveBuffer(out)
 	if err := sir.Encode(out, structure); err != nil {
