@@ -185,6 +185,10 @@ func (b *backend) Weave(ctx context.Context, name string, s probes.Sources) erro
 	return b.registry.Weave(ctx, name, s)
 }
 
+func (b *backend) NameSources(name string, files []string) error {
+	return b.registry.NameSources(name, files)
+}
+
 func (b *backend) WovenFor(path string, pid int) []string { return b.registry.WovenFor(path, pid) }
 
 func (b *backend) Forked(pid int) []int { return proc.Forked(pid) }

@@ -35,6 +35,8 @@ type Backend interface {
 	Create(app string, owner int) (App, error)
 	// Weave makes later requests on regions of sources write the regions into these.
 	Weave(ctx context.Context, app string, s probes.Sources) error
+	// NameSources says where sources of an application's programs are, in files of this machine.
+	NameSources(app string, files []string) error
 	// WovenFor returns the applications whose woven sources a program was built from: a file, or what a process
 	// executes, with its libraries, if pid is not 0.
 	WovenFor(path string, pid int) []string

@@ -32,6 +32,7 @@ import (
 // scripted is a Backend that gives the answers in its fields.
 type scripted struct {
 	woven    probes.Sources
+	named    []string // sources
 	wovenFor string
 	apps     []App
 	probes   []Probe
@@ -92,6 +93,11 @@ func (s *scripted) Create(name string, owner int) (App, error) {
 
 func (s *scripted) Weave(_ context.Context, _ string, sources probes.Sources) error {
 	s.woven = sources
+	return nil
+}
+
+func (s *scripted) NameSources(_ string, files []string) error {
+	s.named = files
 	return nil
 }
 

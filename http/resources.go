@@ -88,7 +88,28 @@ func (h *documentHandlers) answerStructure(x *exchange, app string, req *mir.SIR
 		})
 		return rs.refused
 	}
+	if err := rs.nameSources(); err != nil {
+		return err
+	}
 	return sendStructure(x, whole, fmt.Sprintf("%x", tags.Sum(nil)[:16]))
+}
+
+// nameSources tells the application where its sources on this machine are. Its branches are found by them, so the caller must be one
+// that may measure.
+func (rs *resources) nameSources() error {
+	if rs.caller.Role < Control {
+		return nil
+	}
+	var files []string
+	for i, s := range rs.sources {
+		if s.Path == rs.outs[i].path {
+			files = append(files, s.Path)
+		}
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	return rs.h.backend.NameSources(rs.app, files)
 }
 
 // refuse records what is wrong with a resource. It reports false if the error is not about the resource.

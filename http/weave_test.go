@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"mirador/sir"
@@ -45,11 +46,18 @@ func TestWeave(t *testing.T) {
 			t.Errorf("status %d: %+v", w.Code, b.woven)
 		}
 	}
+	expect(t, serveAs(t, s, guest, "POST", "/mir", "<sirreq>"+resource("a.c", "")+"</sirreq>"), 200, `in="file://`)
+	if b.named != nil {
+		t.Errorf("a caller that only reads named the sources %q", b.named)
+	}
 	good := "<sirreq>" + resource("a.h", "") + resource("a.c", "/woven/a.c") + resource("b.c", filepath.Join(dir, "b.c")) + "</sirreq>"
 	expect(t, serveAs(t, s, guest, "POST", "/mir", good), 403, "has the role read, this takes control")
 	expect(t, serveAs(t, s, root, "POST", "/mir", good), 200, `out="file:///woven/a.c"`)
 	if w := b.woven; len(w.Files) != 3 || !w.Files[0].Fixed || w.Outs[1] != "file:///woven/a.c" || w.Modes[1].Perm() != 0o640 || w.Files[2].Path != filepath.Join(dir, "b.c") {
 		t.Errorf("what is woven into is %+v", w)
+	}
+	if want := []string{filepath.Join(dir, "a.h"), filepath.Join(dir, "a.c"), filepath.Join(dir, "b.c")}; !slices.Equal(b.named, want) {
+		t.Errorf("the sources %q are named, want %q", b.named, want)
 	}
 }
 

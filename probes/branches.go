@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ type branches struct {
 	app   *App
 	mu    sync.Mutex
 	known map[string]outlined
+	files []string // that a request named as sources, the latest last
 }
 
 // outlined is the structure of a source file, as it was at a time.
@@ -30,9 +32,10 @@ type outlined struct {
 	program sir.Program
 }
 
-// mostOutlined limits the structures that an application keeps, and mostSource the bytes of a file.
+// mostOutlined limits the structures that an application keeps, mostNamed the names of files, and mostSource the bytes of one.
 const (
 	mostOutlined = 16
+	mostNamed    = 1000
 	mostSource   = 16 << 20
 )
 
@@ -52,7 +55,7 @@ func (b *branches) finder(ctx context.Context) func(*translate.Module, *sir.Regi
 		if file == "" {
 			return nil, fmt.Errorf("the program has no debug information that says where %s is declared: compile it with -g", of.Name)
 		}
-		source, err := b.outline(ctx, file, built)
+		source, err := b.find(ctx, file, built)
 		if err != nil {
 			return nil, fmt.Errorf("branches are found by the source of %s, but %w", of.Name, err)
 		}
@@ -70,8 +73,67 @@ func (b *branches) finder(ctx context.Context) func(*translate.Module, *sir.Regi
 	}
 }
 
-// outline returns the structure of a source file from which a program was built at a time.
-func (b *branches) outline(ctx context.Context, file string, built time.Time) (sir.Program, error) {
+// NameSources says where sources of the application's programs are, which may not be where the programs were built.
+func (r *Registry) NameSources(app string, files []string) error {
+	a, err := r.App(app)
+	if err != nil {
+		return err
+	}
+	b := &a.branches
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.files = append(slices.DeleteFunc(b.files, func(f string) bool { return slices.Contains(files, f) }), files...)
+	b.files = b.files[max(0, len(b.files)-mostNamed):]
+	return nil
+}
+
+// find returns the structure of the file that the debug information names, or of the named one at another place whose path has the
+// longest end in common with it.
+func (b *branches) find(ctx context.Context, file string, built time.Time) (p sir.Program, err error) {
+	if err = fmt.Errorf("%s is the name of a file in another folder", file); path.IsAbs(file) {
+		if p, err = b.outline(ctx, file, file, built); err == nil {
+			return p, nil
+		}
+	}
+	const name = "if the file is at another place, name it as a resource of a sirreq of this application"
+	b.mu.Lock()
+	most, found := 0, []string{}
+	for _, f := range b.files {
+		n := commonEnd(f, file)
+		if n > most {
+			most, found = n, nil
+		}
+		if n > 0 && n == most {
+			found = append(found, f)
+		}
+	}
+	b.mu.Unlock()
+	switch len(found) {
+	case 0:
+		return p, fmt.Errorf("%w; %s", err, name)
+	case 1:
+		if p, err = b.outline(ctx, found[0], file, built); err != nil {
+			err = fmt.Errorf("%w; if it is as it was then, give it an earlier time: touch -r PROGRAM FILE", err)
+		}
+		return p, err
+	}
+	return p, fmt.Errorf("%w; several named files may be meant: %s", err, strings.Join(found[:min(len(found), mostShown)], ", "))
+}
+
+// mostShown is the number of files in an error.
+const mostShown = 4
+
+// commonEnd returns how many names at the end of two paths are equal.
+func commonEnd(a, b string) (n int) {
+	names, others := strings.Split(path.Clean(a), "/"), strings.Split(path.Clean(b), "/")
+	for n < len(names) && n < len(others) && names[len(names)-1-n] == others[len(others)-1-n] {
+		n++
+	}
+	return n
+}
+
+// outline returns the structure of a source file from which a program was built at a time. The program calls it by another name.
+func (b *branches) outline(ctx context.Context, file, name string, built time.Time) (sir.Program, error) {
 	f, err := deliver.Open(userOf(ctx), file)
 	if err != nil {
 		return sir.Program{}, err
@@ -85,7 +147,8 @@ func (b *branches) outline(ctx context.Context, file string, built time.Time) (s
 		return sir.Program{}, fmt.Errorf("%s was changed after the program was built: build it again", file)
 	}
 	b.mu.Lock()
-	known, ok := b.known[file]
+	key := file + "\x00" + name
+	known, ok := b.known[key]
 	b.mu.Unlock()
 	if ok && known.written.Equal(info.ModTime()) && known.size == info.Size() {
 		return known.program, nil
@@ -94,7 +157,7 @@ func (b *branches) outline(ctx context.Context, file string, built time.Time) (s
 	if err != nil {
 		return sir.Program{}, err
 	}
-	p, err := b.app.registry.config.Outline(ctx, "p", file, text)
+	p, err := b.app.registry.config.Outline(ctx, "p", name, text)
 	if err != nil {
 		return sir.Program{}, err
 	}
@@ -103,7 +166,7 @@ func (b *branches) outline(ctx context.Context, file string, built time.Time) (s
 	if b.known == nil || len(b.known) >= mostOutlined {
 		b.known = map[string]outlined{}
 	}
-	b.known[file] = outlined{info.ModTime(), info.Size(), p}
+	b.known[key] = outlined{info.ModTime(), info.Size(), p}
 	return p, nil
 }
 

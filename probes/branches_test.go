@@ -70,6 +70,38 @@ func TestBranches(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(me, "if1.then", "measured")
+	moved := filepath.Join(t.TempDir(), "multiply.c")
+	if err := os.Rename(h.source, moved); err != nil {
+		t.Fatal(err)
+	}
+	expect(me, "if1.then", "if the file is at another place, name it as a resource of a sirreq")
+	name := func(file string) {
+		t.Helper()
+		if err := h.registry.NameSources("mmul", []string{file}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	name(filepath.Join(t.TempDir(), "divide.c"))
+	expect(me, "if1.then", "name it as a resource")
+	name(moved)
+	expect(me, "if1.then", "measured")
+	expect(deliver.User{UID: -1}, "if1.then", "does not tell which user's rights are to be used")
+	if err := os.Chtimes(moved, time.Now(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	expect(me, "if1.then", "if it is as it was then, give it an earlier time")
+	name(filepath.Join(t.TempDir(), "multiply.c"))
+	expect(me, "if1.then", "several named files may be meant")
+	if err := os.Rename(moved, h.source); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(h.source, built, built); err != nil {
+		t.Fatal(err)
+	}
+	original := h.source
+	h.source = "src/multiply.c" // as with -ffile-prefix-map
+	expect(me, "if1.then", "is the name of a file in another folder")
+	h.source = original
 	expect(me, "if2.then", "no function multiply at line 2 with a branch if2.then")
 	expect(me, "if1", "name a branch, such as if1.then")
 	expect(deliver.User{UID: -1}, "if1.then", "does not tell which user's rights are to be used")
