@@ -140,7 +140,8 @@ func (w *walker) choice(i int, s *scope, into *[]*outline.Node) {
 			continue
 		}
 		for c, end := body+1, body+int(w.list[body].size); c < end && c < len(w.list); {
-			if w.role(c) != switchCase {
+			rule := w.role(c) == switchRule
+			if !rule && w.role(c) != switchCase {
 				c = w.visit(c, end, s, &n.Nodes)
 				continue
 			}
@@ -149,7 +150,7 @@ func (w *walker) choice(i int, s *scope, into *[]*outline.Node) {
 				form = "default"
 			}
 			b := w.add(w.node(c, sir.Branch, form), &n.Nodes)
-			b.Falls = w.falls(c)
+			b.Falls = !rule && w.falls(c)
 			b.Empty = nothing.MatchString(w.source(c)[w.label(c):])
 			w.inside(c, s, &b.Nodes)
 			c += int(w.list[c].size)

@@ -45,6 +45,7 @@ const (
 	elseClause
 	switchStatement
 	switchCase
+	switchRule // case X ->
 	switchLabel
 	call
 	methodCall
@@ -85,7 +86,7 @@ var roles = map[string]role{
 	"namespace_definition": namespace, "lambda_expression": lambda, "static_initializer": initializer,
 	"for_statement": loopFor, "for_range_loop": loopRange, "enhanced_for_statement": loopRange, "while_statement": loopWhile, "do_statement": loopDo,
 	"if_statement": ifStatement, "else_clause": elseClause, "switch_statement": switchStatement, "switch_expression": switchStatement,
-	"case_statement": switchCase, "switch_block_statement_group": switchCase, "switch_rule": switchCase, "switch_label": switchLabel,
+	"case_statement": switchCase, "switch_block_statement_group": switchCase, "switch_rule": switchRule, "switch_label": switchLabel,
 	"call_expression": call, "method_invocation": methodCall, "explicit_constructor_invocation": call,
 	"new_expression": create, "object_creation_expression": create, "array_creation_expression": create, "delete_expression": destroy,
 	"return_statement": returns, "co_return_statement": returns, "throw_statement": throws,
