@@ -82,6 +82,9 @@ func rowOf(p *client.Status) probeRow {
 		ID: p.ID, App: p.App, State: string(p.State), Region: p.Region, Metrics: strings.Join(p.Metrics, ","),
 		Placement: at.Name, Cost: at.Cost, Label: p.Label, Note: cmp.Or(p.Failure, p.Notice),
 	}
+	if p.Gone {
+		r.Placement, r.Cost, r.Note = "", 0, cmp.Or(r.Note, allEnded)
+	}
 	if p.Cost != nil {
 		r.Share = p.Cost.Share
 	}

@@ -198,14 +198,31 @@ func (o *probeOptions) run(ctx context.Context, g *globals, c *client.Client, re
 	if o.measureFor <= 0 {
 		return o.printMade(g, p.Last())
 	}
-	planted := time.Now()
 	done = g.patience(fmt.Sprintf("measuring for %v", o.measureFor))
-	select {
-	case <-ctx.Done():
-	case <-time.After(time.Until(planted.Add(o.measureFor))):
-	}
+	made := p.Last()
+	planted := time.Now()
+	measures(ctx, p, planted.Add(o.measureFor))
 	done()
-	return o.finish(context.WithoutCancel(ctx), g, c, p, planted)
+	return o.finish(context.WithoutCancel(ctx), g, c, p, planted, made)
+}
+
+// measures waits until the time has come, the command is interrupted or the processes have ended.
+func measures(ctx context.Context, p *client.Probe, end time.Time) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	over := time.After(time.Until(end))
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-over:
+			return
+		case <-tick.C:
+			if s, err := p.Status(ctx); err == nil && s.Gone {
+				return
+			}
+		}
+	}
 }
 
 // plant makes the probe, of the thread with the name that was given.
@@ -231,7 +248,7 @@ func (o *probeOptions) printMade(g *globals, p client.Status) error {
 }
 
 // finish prints the values of a probe and removes it, also if the values cannot be read.
-func (o *probeOptions) finish(ctx context.Context, g *globals, c *client.Client, p *client.Probe, planted time.Time) error {
+func (o *probeOptions) finish(ctx context.Context, g *globals, c *client.Client, p *client.Probe, planted time.Time, made client.Status) error {
 	bounded, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 	r, err := readProbe(bounded, c, p)
@@ -243,6 +260,9 @@ func (o *probeOptions) finish(ctx context.Context, g *globals, c *client.Client,
 		return err
 	}
 	if o.format.json {
+		if r.probe.Gone {
+			r.probe.Placements = made.Placements // an ended process has none
+		}
 		return printJSON(g.streams.Out, measuredOf(&r, lasted))
 	}
 	return r.print(g.streams.Out, o.format)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -142,7 +143,17 @@ func TestProbeForAWhile(t *testing.T) {
 		t.Errorf("the interrupted command prints %q", header)
 	}
 	eventually(t, "nothing is left", func() bool { return s.must(t, "", "probe", "list", "--json") == "[]\n" })
-	c.says("stop")
+	var text strings.Builder
+	ends := exec.Command(miradorPath, "probe", "add", "--region", "tally:work", "--metric", "COUNT", "--for", "1h", "--json")
+	ends.Env, ends.Stdout = append(ends.Environ(), "MIRADOR_GATEWAY=unix:"+s.socket), &text
+	if err := ends.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the last probe is planted", func() bool { return strings.Contains(s.must(t, "", "probe", "list"), "tally:work") })
+	c.Kill()
+	if err := errors.Join(ends.Wait(), json.Unmarshal([]byte(text.String()), &m)); err != nil || m.Notice != allEnded || m.Placement != "inline" {
+		t.Errorf("of a process that has ended: %s, %v", text.String(), err)
+	}
 }
 
 // TestProbeLabel scrapes the values of a labelled probe, as Prometheus does.

@@ -174,8 +174,15 @@ func (list readings) print(w io.Writer, format tableFormat) error {
 	return errors.Join(errs...)
 }
 
+const allEnded = "all measured processes have ended"
+
 // note returns what the gateway did with the probe without a request.
-func (r *reading) note() string { return cmp.Or(r.notice, r.probe.Notice) }
+func (r *reading) note() string {
+	if r.probe.Gone {
+		return cmp.Or(r.notice, r.probe.Notice, allEnded)
+	}
+	return cmp.Or(r.notice, r.probe.Notice)
+}
 
 // printTable prints the values, or why there are none.
 func (r *reading) printTable(w io.Writer) error {

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"encoding/xml"
 	"errors"
@@ -77,7 +78,7 @@ func repeated(all []measure.Hot) (some []measure.Hot) {
 func (d *Draft) text(found []measure.Hot, values, system [][]measure.Value) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<g:gate xmlns:g=%q>\n", request.Namespace)
-	comment(&b, "  ", "Written by mirador gate init from %d runs of: %s", len(values[1]), d.Head.Command)
+	comment(&b, "  ", "Written by mirador gate init from %d runs of: %s", len(values[1]), cmp.Or(d.Head.Command, fmt.Sprintf("process %d", d.Head.PID)))
 	comment(&b, "  ", "The functions that took most time, with what they call. Delete what does not matter, and narrow the limits that do.")
 	for i, f := range found {
 		count, p50, p99 := values[3*i], values[3*i+1], values[3*i+2]
@@ -94,7 +95,12 @@ func (d *Draft) text(found []measure.Hot, values, system [][]measure.Value) stri
 		comment(&b, "    ", `with a base: <metric name="WC_TIME" g:max-change="%s"/>`, changeOf(p50))
 		b.WriteString("  </instrreq>\n")
 	}
-	if system != nil {
+	switch {
+	case system == nil:
+	case d.Runner.For > 0:
+		_, high := ends(system[0])
+		comment(&b, "  ", "%s system calls in %v: this depends on the speed of the machine, and has no limit", report.Amount(high, "1"), d.Runner.For)
+	default:
 		_, high := ends(system[0])
 		comment(&b, "  ", "the program made %s system calls", report.Amount(high, "1"))
 		fmt.Fprintf(&b, "  <instrreq>\n    <metric name=\"SYSCALL_COUNT\" g:max=\"%.0f\"/>\n  </instrreq>\n", math.Ceil(high*1.1))

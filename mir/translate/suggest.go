@@ -70,7 +70,11 @@ func didYouMean(name string, t *Targets) string {
 		}
 		s.consider(1+len(name)/4, text, r.Name, r.ID)
 	}
-	return cmp.Or(s.String(), nameless(name, t), "; a sirreq lists the units and their ids")
+	why := ""
+	if !strings.Contains(name, ":") {
+		why = nameless(regions[0].ID, t)
+	}
+	return cmp.Or(why+s.String(), nameless(name, t), "; a sirreq lists the units and their ids")
 }
 
 // nameless says that the program of a unit has no symbols, "" if it has some.

@@ -81,4 +81,8 @@ func TestUnknownUnits(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
+	stripped := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{{Units: sir.NewIndex(&sir.Program{Regions: program.Regions[2:]})}}}}}
+	if got := didYouMean("_strat", stripped); !strings.HasPrefix(got, ": bare has no symbols") || !strings.HasSuffix(got, "; did you mean bare:_start?") {
+		t.Errorf("without a program's name: %s", got)
+	}
 }
