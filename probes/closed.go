@@ -56,6 +56,9 @@ func (n *libraryNotices) text() string {
 
 // inLibrary returns the library that contains a place of the probe in a process.
 func (w *installed) inLibrary(process omis.Token, libraries []translate.Library) (in translate.Library, ok bool) {
+	if len(libraries) == 0 {
+		return in, false
+	}
 	for _, place := range w.plan.Places {
 		if i := holding(libraries, place.Addr); i >= 0 && slices.Contains(place.Processes, process) {
 			return libraries[i], true

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"mirador/omis/engine/fake"
 	"mirador/omis/node"
@@ -14,8 +15,7 @@ const countUnit = `<instrreq activated="true" flush="true"><codeRegion from="` +
 
 // startClosable starts an application with processes that have a library with unit, all at the same address, as forked
 // processes have, and counts unit.
-func startClosable(t *testing.T, linker node.Start, processes ...int) (*harness, *probes.App, []*fake.Process) {
-	h := newHarness(t)
+func startClosable(h *harness, linker node.Start, processes ...int) (*probes.App, []*fake.Process) {
 	h.linker, h.libraries = linker, make(map[int]uint64)
 	var all []*fake.Process
 	for _, pid := range processes {
@@ -24,7 +24,7 @@ func startClosable(t *testing.T, linker node.Start, processes ...int) (*harness,
 	}
 	a := h.attach("mmul", processes...)
 	h.want(a, countUnit, `<probe id="probe-1"/>`)
-	return h, a, all
+	return a, all
 }
 
 func (h *harness) notice(p *probes.App) string { return p.Probes()[0].Status().Notice }
@@ -33,7 +33,8 @@ func (h *harness) notice(p *probes.App) string { return p.Probes()[0].Status().N
 // that has it at the same address, and that it is counted again at another address.
 func TestClosedByOneOfTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, a, all := startClosable(t, node.Start{At: linkerAt}, 11, 12)
+		h := newHarness(t)
+		a, all := startClosable(h, node.Start{At: linkerAt}, 11, 12)
 		one, two := all[0], all[1]
 		one.Reach(11, entry, 100)
 		two.Reach(12, entry, 100)
@@ -74,7 +75,8 @@ func TestClosedByOneOfTwo(t *testing.T) {
 // TestClosedLongAgo checks that a probe in a library that is closed ends with its process and not before.
 func TestClosedLongAgo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, a, all := startClosable(t, node.Start{At: linkerAt}, 11)
+		h := newHarness(t)
+		a, all := startClosable(h, node.Start{At: linkerAt}, 11)
 		delete(h.libraries, 11)
 		all[0].Reach(11, linkerAt, 100)
 		synctest.Wait()
@@ -92,9 +94,38 @@ func TestClosedLongAgo(t *testing.T) {
 // TestClosingIsNotNoticed checks that a probe says if the monitor will not notice that its library is closed.
 func TestClosingIsNotNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, a, _ := startClosable(t, node.Start{}, 11)
+		h := newHarness(t)
+		a, _ := startClosable(h, node.Start{}, 11)
 		if got := h.notice(a); !strings.Contains(got, "if p_1 closes plugin.so") {
 			t.Errorf("the notice is %q", got)
 		}
 	})
+}
+
+// TestClosedWhenGatewayIsKilled checks that a process that has closed a library is measured again when it opens the
+// library under the next gateway, and that the probe says that executions may be missing.
+func TestClosedWhenGatewayIsKilled(t *testing.T) {
+	h := newPersistentHarness(t)
+	_, all := startClosable(h, node.Start{At: linkerAt}, 11, 12)
+	one, two := all[0], all[1]
+	one.Reach(11, entry, 100)
+	two.Reach(12, entry, 100)
+	delete(h.libraries, 11)
+	killed := h
+	h = h.kill()
+	killed.linker.Loading = true // the killed gateway must do nothing, although it still runs
+	a := h.app("mmul")
+	if got := h.notice(a); !strings.Contains(got, "while no gateway was there: p_2 may have closed plugin.so") {
+		t.Errorf("the notice is %q", got)
+	}
+	h.libraries[11] = 0x1000
+	one.Reach(11, linkerAt, 100)
+	for end := time.Now().Add(10 * time.Second); one.Suspended(11) > 0 || len(a.Probes()[0].Status().Requests) < 2; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the process is not measured again")
+		}
+	}
+	one.Reach(11, entry+0x1000, 100)
+	two.Reach(12, entry, 100)
+	h.want(a, `<ctrlreq action="VALUE"><probe id="probe-1"/></ctrlreq>`, `<measurement><measurement processId="p_1" value="2"/><measurement processId="p_2" value="2"/></measurement>`)
 }

@@ -93,4 +93,7 @@ func (p *Probe) expire() {
 	if err := p.remove(ctx); err != nil {
 		p.complain(ctx, "cannot remove a probe whose lease has ended", err)
 	}
+	if err := a.loads.watch(ctx); err != nil {
+		p.complain(ctx, "cannot end the watch for libraries", err)
+	}
 }

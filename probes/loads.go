@@ -20,6 +20,7 @@ type loads struct {
 	watched perProcess
 	opened  map[omis.Token][]translate.Library // what the watched processes had opened when they were looked at last
 	late    map[omis.Token]bool                // processes that may have gone on before they were looked at
+	unseen  map[omis.Token]string              // why processes cannot be watched that can close the library of a probe
 }
 
 // watch watches the processes that need it.
@@ -47,7 +48,15 @@ func (l *loads) watch(ctx context.Context) error {
 	for process, err := range errs {
 		unseen[process], failed = err.Error(), err
 	}
-	l.tellUnseen(unseen)
+	for process := range l.unseen {
+		l.tell(process, func(translate.Library) string { return "" })
+	}
+	l.unseen = unseen
+	for process, why := range unseen {
+		l.tell(process, func(in translate.Library) string {
+			return fmt.Sprintf("if %s closes %s, and opens it again, executions after that are missing, because it is not noticed: %s", process, in.Name(), why)
+		})
+	}
 	if slices.ContainsFunc(l.app.Probes(), func(p *Probe) bool { return p.woven }) {
 		return failed
 	}
@@ -75,7 +84,7 @@ func (l *loads) canClose(p *Process, probes []*Probe) bool {
 		_, in := w.inLibrary(p.Token, libraries)
 		return in || (translate.Libraries{Plan: w.plan}).Away(p.Token)
 	})
-	if _, known := l.opened[p.Token]; found && !known {
+	if found && l.watched[p.Token] == "" {
 		l.remember(p.Token, libraries)
 	}
 	return found
@@ -88,17 +97,12 @@ func (l *loads) remember(process omis.Token, libraries []translate.Library) {
 	l.opened[process] = libraries
 }
 
-// tellUnseen makes probes say that it will not be noticed if a process closes the library of their region. The
-// processes are those that cannot be watched, with the reasons.
-func (l *loads) tellUnseen(unseen map[omis.Token]string) {
-	for process, why := range unseen {
-		for _, p := range l.app.Probes() {
-			_, w := p.now()
-			if w == nil {
-				continue
-			}
+// tell gives notices to the probes in libraries that a process can close.
+func (l *loads) tell(process omis.Token, what func(translate.Library) string) {
+	for _, p := range l.app.Probes() {
+		if _, w := p.now(); w != nil {
 			if in, ok := w.inLibrary(process, l.opened[process]); ok {
-				p.libraries.set(process, fmt.Sprintf("if %s closes %s, and opens it again, executions after that are missing, because it is not noticed: %s", process, in.Name(), why))
+				p.libraries.set(process, what(in))
 			}
 		}
 	}
@@ -106,8 +110,11 @@ func (l *loads) tellUnseen(unseen map[omis.Token]string) {
 
 // lacks reports whether a woven probe may find its region in what a process loads later.
 func lacks(p *Probe, process omis.Token) bool {
+	if !p.woven {
+		return false
+	}
 	state, w := p.now()
-	return p.woven && (state == Woven || w != nil && w.plan.Open() && !w.plan.Measures(process))
+	return state == Woven || w != nil && w.plan.Open() && !w.plan.Measures(process)
 }
 
 // loaded looks at what a process has just opened or closed.
@@ -174,8 +181,9 @@ func (l *loads) compare(ctx context.Context, log *slog.Logger, p Process) {
 	}
 }
 
-// cameBack makes restored probes say that a library may have been opened again while no gateway was there.
-func (l *loads) cameBack() {
+// cameBack makes restored probes say that a library may have been opened again while no gateway was there. Processes
+// that have closed it are measured when they open it again.
+func (l *loads) cameBack(ctx context.Context) error {
 	until := time.Now()
 	for _, p := range l.app.Probes() {
 		_, w := p.now()
@@ -183,9 +191,16 @@ func (l *loads) cameBack() {
 			continue
 		}
 		for _, process := range slices.Sorted(maps.Keys(l.opened)) {
-			if in, ok := w.inLibrary(process, l.opened[process]); ok {
-				w.gap.Store(&gap{until, fmt.Sprintf("executions may be missing that were before %s, while no gateway was there: %s may have closed %s and opened it again meanwhile", until.Format(time.RFC3339), process, in.Name())})
+			in, ok := w.inLibrary(process, l.opened[process])
+			if !ok {
+				continue
 			}
+			w.gap.Store(&gap{until, fmt.Sprintf("executions may be missing that were before %s, while no gateway was there: %s may have closed %s and opened it again meanwhile", until.Format(time.RFC3339), process, in.Name())})
+			if lacking := slices.DeleteFunc(l.app.processes.living(), w.plan.Measures); w.plan.Open() && len(lacking) > 0 {
+				alter(p, w, (translate.Libraries{Plan: w.plan}).Without(lacking), w.handles, w.at)
+			}
+			break
 		}
 	}
+	return l.watch(ctx)
 }

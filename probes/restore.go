@@ -119,7 +119,9 @@ func (r *Registry) restoreApp(ctx context.Context, name string, left []probeReco
 	if err := a.loads.watch(ctx); err != nil {
 		r.config.Log.Warn("cannot watch for libraries with woven regions", "app", name, "error", err)
 	}
-	a.loads.cameBack()
+	if err := a.loads.cameBack(ctx); err != nil {
+		r.config.Log.Warn("cannot watch for libraries that are opened again", "app", name, "error", err)
+	}
 	return a.writeDown()
 }
 

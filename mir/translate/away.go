@@ -43,6 +43,13 @@ type Libraries struct{ *Plan }
 // Away reports whether a process has closed the library of the region.
 func (p Libraries) Away(process omis.Token) bool { return slices.Contains(p.away, process) }
 
+// Without returns the plan with processes that do not have the library at present.
+func (p Libraries) Without(processes []omis.Token) *Plan {
+	q := *p.Plan
+	q.away = slices.Concat(p.away, processes)
+	return &q
+}
+
 // Leave returns the plan without a process at the places in a library that it has closed. It has as many places, some
 // perhaps without a process. left reports which have changed; it is nil if none has.
 func (p Libraries) Leave(process omis.Token, closed func(addr uint64) bool) (q *Plan, left []bool) {
