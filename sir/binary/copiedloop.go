@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/arch/x86/x86asm"
 
+	"mirador/sir"
 	"mirador/sir/flow"
 )
 
@@ -177,6 +178,12 @@ func (l *loopRegion) unlikeIteration(control position, tests []int) error {
 			return err
 		}
 	}
+	enter, _ := l.iterations(tests)
+	for _, e := range enter {
+		if start := l.Blocks[e.To].Start; l.calledOn(control, start) {
+			return fmt.Errorf("its code at %#x is of a function that may be inlined into its test", start)
+		}
+	}
 	if l.llvm {
 		return l.unrolled(control)
 	}
@@ -263,6 +270,14 @@ func (l *loopRegion) mixed(control position) error {
 		return fmt.Errorf("whether its code at %#x is its test or the beginning of its body is not known", start)
 	}
 	return nil
+}
+
+// calledOn reports whether an instruction is of a function that is inlined into a line.
+func (l *loopRegion) calledOn(at position, addr uint64) bool {
+	return slices.ContainsFunc(l.inlined, func(r sir.Region) bool {
+		holds := func(c sir.Range) bool { return c.Low <= addr && addr < c.High }
+		return r.File == at.file && r.Line == at.line && slices.ContainsFunc(r.Code.Ranges, holds)
+	})
 }
 
 // unrolled finds signs that LLVM made copies of the body in the loop: its first statement is in another block too, or it

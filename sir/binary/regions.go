@@ -56,6 +56,7 @@ func (im *Image) inside(ctx context.Context, f symbol, unit *sir.Region) ([]sir.
 	if err != nil {
 		return nil, err
 	}
+	t.inlined = inlined
 	return t.regions(unit.ID, inlined), nil
 }
 
@@ -135,7 +136,8 @@ func (c *innerCache[K]) enter(key K, regions []sir.Region) {
 type tree struct {
 	im *Image
 	*graph
-	places  []position // of instructions
+	places  []position   // of instructions
+	inlined []sir.Region // where functions are inlined
 	loops   []flow.Loop
 	dom     []int
 	depth   []stackAt // before instructions

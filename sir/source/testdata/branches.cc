@@ -179,11 +179,28 @@ static inline int clamp(int x, int low, int high) {
 	return x;
 }
 
+// Their conditions are inlined.
+static inline bool starts(unsigned char c) {
+	if (c >= 128) return true;
+	if (c >= 'a' && c <= 'z') return true;
+	return c == ':' || c == '_';
+}
+static inline bool continues(unsigned char c) { return starts(c) || c == '.' || c == '-'; }
+
+__attribute__((noinline)) static const char *name(const char *p) {
+	++p;
+	while (*p && continues((unsigned char)*p)) {
+		++p;
+	}
+	return p;
+}
+
 int main() {
 	Ring<int> ring;
 	Ring<double> reals;
 	for (int i = 0; i < 12; i++) {
 		ring.push(i);
+		sum += *name("a b-c d" + i % 7);
 		if (i % 4 == 0) reals.push(i);
 		sum += chosen(static_cast<Kind>(i % 4)) + clamp(i, 2, input) + clamp(sum, 5, 50);
 	}
