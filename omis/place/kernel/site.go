@@ -149,13 +149,10 @@ func (s *site) compare(sv *survey, f *mapped) error {
 	if n == 0 {
 		return &program.Refusal{Why: fmt.Sprintf("%s has no code at %#x", s.file, s.offset)}
 	}
-	if why := spoilt(file[:n]); why != "" {
-		return &program.Refusal{Why: fmt.Sprintf("a uprobe on the instruction at %#x (% x) could change what the program does: %s", s.addr, file[:min(n, 8)], why)}
+	if why := Unsuited(file[:n]); why != "" {
+		return &program.Refusal{Why: fmt.Sprintf("no uprobe may be on the instruction at %#x (% x): %s", s.addr, file[:min(n, 8)], why)}
 	}
 	length, quick := measure(file[:n])
-	if length == 0 {
-		return &program.Refusal{Why: fmt.Sprintf("the instruction at %#x is not known (% x)", s.addr, file[:min(n, 8)])}
-	}
 	s.code, s.quick = bytes.Clone(file[:length]), quick
 	if sv.target != nil && sv.target.sites[s.addr].count > 0 {
 		return nil

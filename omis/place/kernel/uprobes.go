@@ -86,13 +86,16 @@ func (u *uprobes) judge(list []program.Placing, errs []error) []site {
 	return sites
 }
 
+// OfThreads is why this placement times nothing in functions of Go.
+const OfThreads = "a goroutine may leave the function on another thread, and intervals are of threads here"
+
 func (u *uprobes) judgeOne(pl *program.Placing, sv *survey) (site, error) {
 	if err := u.suits(pl); err != nil {
 		return site{}, err
 	}
 	s, err := sv.siteFor(pl.Watch.Addr)
 	if err == nil && (times(pl.Program) || pl.Program.RecordsStack()) && sv.runtime(pl.Watch.Addr) != nil {
-		err = &program.Refusal{Why: "a goroutine may leave the function on another thread, and intervals are of threads here"}
+		err = &program.Refusal{Why: OfThreads}
 	}
 	return s, err
 }
