@@ -60,9 +60,18 @@ type write struct {
 // Prepare does the work that is possible before the process is stopped. It changes neither the
 // process nor the site's tables.
 func (s *Site) Prepare(list []node.Patch, program Program) *Batch {
-	b := &Batch{site: s}
-	b.program, b.patches = program, list
-	b.points, b.errs = make([]*Point, len(list)), make([]error, len(list))
+	b := s.batch(list, program)
+	// Remove changes that were only looked up, and get no new patch.
+	b.changes = slices.DeleteFunc(b.changes, func(c *change) bool { return len(c.fresh) == 0 })
+	for _, c := range b.changes {
+		c.err = b.build(c)
+	}
+	return b
+}
+
+// batch assigns patches to changes.
+func (s *Site) batch(list []node.Patch, program Program) *Batch {
+	b := &Batch{site: s, program: program, patches: list, points: make([]*Point, len(list)), errs: make([]error, len(list))}
 	order := make([]int, len(list))
 	for i := range order {
 		order[i] = i
@@ -71,12 +80,17 @@ func (s *Site) Prepare(list []node.Patch, program Program) *Batch {
 	for _, i := range order {
 		b.errs[i] = b.add(i)
 	}
-	// Remove changes that were only looked up, and get no new patch.
-	b.changes = slices.DeleteFunc(b.changes, func(c *change) bool { return len(c.fresh) == 0 })
-	for _, c := range b.changes {
-		c.err = b.build(c)
-	}
 	return b
+}
+
+// Judge returns the reasons why no code can be put at addresses, nil for an address where it can, if there is code at
+// all the others of them and nowhere else.
+func Judge(addrs []uint64, program Program) []error {
+	list := make([]node.Patch, len(addrs))
+	for i, addr := range addrs {
+		list[i].Addr = addr
+	}
+	return new(Site).batch(list, program).errs
 }
 
 // Survey returns the reason why no code can be put at an address, nil if it can. The note tells

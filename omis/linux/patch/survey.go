@@ -27,11 +27,17 @@ type Surveyor struct {
 	// Sharing forbids jumps at the first instruction of a function, where other tools set uprobes.
 	Sharing bool
 
-	functions map[uint64]*function // by their beginning
+	functions map[bounds]*function // as far as the unwind tables and the symbols bound them: these may differ
 	depths    map[uint64]depth     // of Go functions, by their beginning
 	known     map[uint64]bounds    // of functions, by the addresses asked for: neighbours ask for the same
 	seconds   map[uint64]second    // by the beginnings of functions: a place is judged before code is put there
 }
+
+// Forget drops the functions that were decoded, which take memory.
+func (s *Surveyor) Forget() { s.functions, s.known, s.seconds = nil, nil, nil }
+
+// Decoded returns how many functions were decoded since Forget.
+func (s *Surveyor) Decoded() int { return len(s.functions) }
 
 // second is the spot after the first instruction of a function, for code that reads no arguments.
 type second struct {
@@ -307,14 +313,15 @@ func (s *Surveyor) function(addr uint64) (*function, error) {
 
 // decoded returns the function with the given bounds.
 func (s *Surveyor) decoded(begin, end uint64) *function {
-	if f := s.functions[begin]; f != nil {
+	at := bounds{begin, end}
+	if f := s.functions[at]; f != nil {
 		return f
 	}
 	f := decodeFunction(begin, s.code(begin, end))
 	if s.functions == nil {
-		s.functions = make(map[uint64]*function)
+		s.functions = make(map[bounds]*function)
 	}
-	s.functions[begin] = f
+	s.functions[at] = f
 	return f
 }
 
