@@ -43,33 +43,33 @@ type (
 		EndColumn int    `xml:"endColumn,attr"`
 	}
 	xmlUnit struct {
-		ID       string       `xml:"id,attr"`
-		Name     string       `xml:"name,attr"`
-		Symbol   string       `xml:"symbol,attr"`
-		Kind     Kind         `xml:"kind,attr"`
-		Form     string       `xml:"form,attr"`
-		File     string       `xml:"file,attr"`
-		Line     int          `xml:"line,attr"`
-		Entry    number       `xml:"entry,attr"`
-		Size     uint64       `xml:"size,attr"`
-		Unknown  string       `xml:"unknown,attr"`
+		ID      string `xml:"id,attr"`
+		Name    string `xml:"name,attr"`
+		Symbol  string `xml:"symbol,attr"`
+		Kind    Kind   `xml:"kind,attr"`
+		Form    string `xml:"form,attr"`
+		File    string `xml:"file,attr"`
+		Line    int    `xml:"line,attr"`
+		Entry   number `xml:"entry,attr"`
+		Size    uint64 `xml:"size,attr"`
+		Unknown string `xml:"unknown,attr"`
+		xmlPlacements
 		Position *xmlPosition `xml:"position"`
 		Units    []xmlUnit    `xml:"unit"`
 		Code     []xmlCode    `xml:"codeRegion"`
 	}
 	xmlCode struct {
-		ID          string      `xml:"id,attr"`
-		Kind        Kind        `xml:"type,attr"`
-		Form        string      `xml:"form,attr"`
-		Callee      string      `xml:"callee,attr"`
-		Irreducible bool        `xml:"irreducible,attr"`
-		Falls       bool        `xml:"falls,attr"`
-		Empty       bool        `xml:"empty,attr"`
-		SharedExits bool        `xml:"sharedExits,attr"`
-		Uncounted   string      `xml:"uncounted,attr"`
-		Untimed     string      `xml:"untimed,attr"`
-		Position    xmlPosition `xml:"position"`
-		Ranges      []struct {
+		ID          string `xml:"id,attr"`
+		Kind        Kind   `xml:"type,attr"`
+		Form        string `xml:"form,attr"`
+		Callee      string `xml:"callee,attr"`
+		Irreducible bool   `xml:"irreducible,attr"`
+		Falls       bool   `xml:"falls,attr"`
+		Empty       bool   `xml:"empty,attr"`
+		SharedExits bool   `xml:"sharedExits,attr"`
+		xmlPlacements
+		Position xmlPosition `xml:"position"`
+		Ranges   []struct {
 			Low  number `xml:"low,attr"`
 			High number `xml:"high,attr"`
 		} `xml:"range"`
@@ -128,7 +128,7 @@ func decodeUnits(units []xmlUnit) (regions []Region) {
 	for _, u := range units {
 		r := Region{
 			ID: u.ID, Name: u.Name, Symbol: u.Symbol, Kind: u.Kind, Form: u.Form, File: u.File, Line: u.Line, Entry: uint64(u.Entry), Size: u.Size,
-			Unknown: u.Unknown, Regions: inOrder(append(decodeUnits(u.Units), decodeCode(u.Code)...)),
+			Unknown: u.Unknown, Placements: u.decode(true), Regions: inOrder(append(decodeUnits(u.Units), decodeCode(u.Code)...)),
 		}
 		if p := u.Position; p != nil {
 			r.Extent = &Extent{p.Column, p.EndLine, p.EndColumn}
@@ -145,7 +145,7 @@ func decodeCode(list []xmlCode) (regions []Region) {
 			Column: p.Column, EndLine: p.EndLine, EndColumn: p.EndColumn, Callee: x.Callee, Irreducible: x.Irreducible, Falls: x.Falls, Empty: x.Empty, Enter: decodeEdges(x.Enter), Leave: decodeEdges(x.Leave),
 			Uncounted: x.Uncounted, Untimed: x.Untimed, SharedExits: x.SharedExits,
 		}
-		r := Region{ID: x.ID, Name: x.ID[strings.LastIndexByte(x.ID, '/')+1:], Kind: x.Kind, Form: x.Form, File: p.File, Line: p.Line, Code: c,
+		r := Region{ID: x.ID, Name: x.ID[strings.LastIndexByte(x.ID, '/')+1:], Kind: x.Kind, Form: x.Form, File: p.File, Line: p.Line, Code: c, Placements: x.decode(false),
 			Regions: inOrder(append(decodeUnits(x.Units), decodeCode(x.Code)...))}
 		if x.Kind == Marker {
 			_, r.Name, _ = strings.Cut(x.ID, ":")

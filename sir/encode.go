@@ -255,6 +255,12 @@ func (e *encoder) unit(r *Region) {
 		e.number("size", r.Size)
 	}
 	e.optional("unknown", r.Unknown)
+	if p := r.Placements; p != nil {
+		e.optional("uncounted", p.Uncounted)
+		e.optional("untimed", p.Untimed)
+		e.placements(p, p.Uncounted, p.Untimed)
+		e.refusals(p)
+	}
 	if x := r.Extent; x != nil {
 		e.position(r, x.Column, x.EndLine, x.EndColumn)
 	}
@@ -275,6 +281,7 @@ func (e *encoder) code(r *Region) {
 	e.flag("sharedExits", c.SharedExits)
 	e.optional("uncounted", c.Uncounted)
 	e.optional("untimed", c.Untimed)
+	e.placements(r.Placements, c.Uncounted, c.Untimed)
 	e.position(r, c.Column, c.EndLine, c.EndColumn)
 	for _, piece := range c.Ranges {
 		e.begin("range")
@@ -284,6 +291,7 @@ func (e *encoder) code(r *Region) {
 	}
 	e.edges("entry", c.Enter, c.Entries, c.When)
 	e.edges("exit", c.Leave, c.Exits, nil)
+	e.refusals(r.Placements)
 	e.regions(r.Regions)
 	e.end("codeRegion")
 }

@@ -120,6 +120,8 @@ type Region struct {
 	Regions []Region
 	// Unknown says why the regions inside are not known, "" if they are.
 	Unknown string
+	// Placements says where a probe of the region can be, nil if that was not found out.
+	Placements *Placements
 }
 
 // Extent is where a unit is in the source. Columns count bytes.

@@ -33,7 +33,7 @@ func replaced(regions []Region, woven map[string]*Region) []Region {
 		if r.Form = Woven; r.Code != nil {
 			code := *r.Code
 			code.Entries, code.Exits, code.Uncounted, code.Untimed, code.SharedExits = own.Code.Entries, own.Code.Exits, own.Code.Uncounted, own.Code.Untimed, false
-			r.Code = &code
+			r.Code, r.Placements = &code, own.Placements
 		}
 	}
 	return list

@@ -143,6 +143,12 @@ func (im *Image) Current() bool {
 // Path returns the path under which the image was opened.
 func (im *Image) Path() string { return im.path }
 
+// SourceOf returns the file that an image was read from, nil if it is no file, as that of the vDSO.
+func SourceOf(im *Image) *os.File {
+	f, _ := im.file.(*os.File)
+	return f
+}
+
 // BuildID returns the build id in hexadecimal, "" if the file has none.
 func (im *Image) BuildID() string { return im.buildID }
 
