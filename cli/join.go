@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mirador/cli/possible"
 	gateway "mirador/http"
 	"mirador/mir"
 	"mirador/mir/api"
@@ -267,6 +268,18 @@ func (b *backend) Inside(ctx context.Context, name string, s *sir.Structure) (*s
 		return nil, err
 	}
 	return b.runtime.Inside(ctx, pids, s)
+}
+
+func (b *backend) FindPlacements(ctx context.Context, name string, s *sir.Structure) error {
+	pids, err := b.living(name)
+	if err != nil {
+		return err
+	}
+	images, err := b.runtime.Images(ctx, pids, s)
+	if err != nil {
+		return err
+	}
+	return possible.New(b.monitor.Linux.Codes()).FindAll(ctx, images, s)
 }
 
 // living returns the pids of the living processes of an application.

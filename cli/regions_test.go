@@ -100,7 +100,7 @@ func TestSIRTables(t *testing.T) {
 		}
 		return string(out)
 	}
-	if err := conform.Check(false, []byte(print("--depth", "9"))); err != nil {
+	if err := conform.Check(false, []byte(print("--depth", "9", "--placements"))); err != nil {
 		t.Error(err)
 	}
 	source := strings.Split(print("--lines", "testdata/rounds.c"), "\n")
@@ -109,9 +109,9 @@ func TestSIRTables(t *testing.T) {
 		holds      []string
 	}{
 		{"the table", print("--tree", "--grep", "^rounds:rounds"), []string{
-			"rounds:rounds/loop1 loop rounds.c:15-19 count, time", "rounds:rounds/loop1/loop1/call.step call rounds.c:19 count, time"}},
-		{"a function with copies", print("--tree", "--grep", "^kept$"), []string{"rounds:kept function", "also inlined into 1 functions: rounds:main; rounds:kept/all is all of it"}},
-		{"JSON", print("--tree", "--json", "--grep", "call"), []string{`"id": "rounds:rounds/loop1/loop1/call.step"`, `"callee": "step"`}},
+			"rounds:rounds/loop1 loop rounds.c:15-19 inline kernel trap count, time", "rounds:rounds/loop1/loop1/call.step call rounds.c:19 inline kernel trap count, time"}},
+		{"a function with copies", print("--tree", "--grep", "^kept$"), []string{"rounds:kept function", "inline kernel trap also inlined into 1 functions: rounds:main; rounds:kept/all is all of it"}},
+		{"JSON", print("--tree", "--json", "--grep", "call"), []string{`"id": "rounds:rounds/loop1/loop1/call.step"`, `"callee": "step"`, `"placements": [ "inline", "kernel", "trap" ]`}},
 		{"line 15", source[14], []string{"15 + for (int i = 0; i < n; i++) {", "rounds:rounds/loop1 rounds:rounds/loop1/body"}},
 		{"line 19", source[18], []string{"found += step(k);", "rounds:rounds/loop1/loop1/call.step"}},
 	} {

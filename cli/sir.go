@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/procfs"
 	"github.com/spf13/cobra"
 
+	"mirador/cli/possible"
+	"mirador/omis/code/x86/landing"
 	"mirador/omis/host/proc"
 	"mirador/sir"
 	"mirador/sir/binary"
@@ -23,7 +25,7 @@ import (
 func newSIR(g *globals) *cobra.Command {
 	var output, grep, lines, program string
 	var pid, depth int
-	var tree, asJSON bool
+	var tree, asJSON, placements bool
 	cmd := &cobra.Command{
 		Use:   "sir [-o FILE] FILE…|--pid PID",
 		Short: "Print the structure of programs",
@@ -46,6 +48,8 @@ be named PROGRAM:FILE:LINE: with + if they can be counted, else with -. It needs
 				return usagef("name files, or a process with --pid")
 			case depth < 1:
 				return usagef("--depth is at least 1: functions only")
+			case placements && lines != "":
+				return usagef("--lines shows no placements")
 			}
 			return nil
 		},
@@ -72,15 +76,21 @@ be named PROGRAM:FILE:LINE: with + if they can be counted, else with -. It needs
 			if lines != "" && err == nil {
 				own, err = linesOf(cmd.Context(), images, lines)
 			}
+			whole := structure
+			if grep != "" && err == nil {
+				structure = structure.Where(func(r *sir.Region) bool { return chosen.MatchString(r.ID) || chosen.MatchString(r.Name) })
+			}
+			if !cmd.Flags().Changed("placements") {
+				placements = depth > 1 && (grep != "" || tree || asJSON)
+			}
+			if placements && err == nil {
+				err = possible.New(landing.NewCatalog()).FindAll(cmd.Context(), images, structure)
+			}
 			done()
 			if err != nil {
 				return err
 			}
-			tellStripped(g.streams.Err, structure)
-			whole := structure
-			if grep != "" {
-				structure = structure.Where(func(r *sir.Region) bool { return chosen.MatchString(r.ID) || chosen.MatchString(r.Name) })
-			}
+			tellStripped(g.streams.Err, whole)
 			switch out := forPeople(g.streams.Out); {
 			case lines != "":
 				return printLines(out, lines, structure, own)
@@ -99,6 +109,7 @@ be named PROGRAM:FILE:LINE: with + if they can be counted, else with -. It needs
 	cmd.Flags().BoolVar(&tree, "tree", false, "print a table of all regions")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the table as JSON")
 	cmd.Flags().StringVar(&lines, "lines", "", "print the lines of a source `FILE` with the ids of the regions that begin there")
+	cmd.Flags().BoolVar(&placements, "placements", false, "also print in which placements regions can be measured; the default with --tree, --json, and a --depth with a --grep")
 	cmd.MarkFlagsMutuallyExclusive("output", "tree", "lines")
 	return cmd
 }

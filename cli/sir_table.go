@@ -2,11 +2,13 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"mirador/sir"
 )
@@ -27,9 +29,33 @@ type regionRow struct {
 	Uncounted string `json:"uncounted,omitempty"`
 	Untimed   string `json:"untimed,omitempty"`
 	Unknown   string `json:"unknown,omitempty"`
-	source    bool
+	// Placements are those in which the region can be counted, TimedIn those in which it can be timed.
+	Placements []string     `json:"placements,omitempty"`
+	TimedIn    []string     `json:"timedIn,omitempty"`
+	Refusals   []refusalRow `json:"refusals,omitempty"`
+	source     bool
 	// InlinedInto are the functions that also contain code of this function. It is not counted with it.
 	InlinedInto []string `json:"inlinedInto,omitempty"`
+}
+
+// refusalRow is the reason why a placement does not measure a region.
+type refusalRow struct {
+	Placement string      `json:"placement"`
+	Of        sir.Measure `json:"of"` // count or time
+	Address   string      `json:"address"`
+	Reason    string      `json:"reason"`
+}
+
+// place adds the placements of a region.
+func (r *regionRow) place(p *sir.Placements) {
+	if p == nil {
+		return
+	}
+	r.Uncounted, r.Untimed = cmp.Or(r.Uncounted, p.Uncounted), cmp.Or(r.Untimed, p.Untimed)
+	r.Placements, r.TimedIn = p.Counted, p.Timed
+	for _, x := range p.Refusals {
+		r.Refusals = append(r.Refusals, refusalRow{x.Placement, x.Of, fmt.Sprintf("%#x", x.Address), x.Reason})
+	}
 }
 
 // regionRows returns the regions of a structure, or of a part of a whole one with the same programs.
@@ -45,6 +71,7 @@ func regionRows(s, whole *sir.Structure) (rows []regionRow) {
 			if c := r.Code; c != nil {
 				row.EndLine, row.Callee, row.Uncounted, row.Untimed = c.EndLine, c.Callee, c.Uncounted, c.Untimed
 			}
+			row.place(r.Placements)
 			if r.Kind == sir.Function {
 				row.InlinedInto = into[r.Symbol]
 			}
@@ -70,14 +97,38 @@ func inlinedInto(p *sir.Program) map[string][]string {
 	return into
 }
 
+// widestID bounds the column of ids: a longer id, as of a template, moves only its own row.
+const widestID = 48
+
 // printRegions prints all regions of a structure, each before those inside it.
 func printRegions(w io.Writer, f tableFormat, s, whole *sir.Structure) error {
-	return printTable(w, f, table[regionRow]{
-		rows: regionRows(s, whole), header: []string{"ID", "TYPE", "LINES", "MEASURED"},
-		cells: func(r regionRow) []string {
-			return []string{r.ID, strings.TrimSpace(r.Type + " " + r.Form), r.lines(), r.measured()}
-		},
-	})
+	rows := regionRows(s, whole)
+	if f.json {
+		return printJSON(w, rows)
+	}
+	table := [][]string{{"ID", "TYPE", "LINES", "PLACEMENTS", "MEASURED"}}
+	for _, r := range rows {
+		table = append(table, []string{r.ID, strings.TrimSpace(r.Type + " " + r.Form), r.lines(), strings.Join(r.Placements, " "), r.measured()})
+	}
+	var widths [4]int // of all but the last column
+	for _, row := range table {
+		for i := range widths {
+			if n := utf8.RuneCountInString(row[i]); i > 0 || n <= widestID {
+				widths[i] = max(widths[i], n)
+			}
+		}
+	}
+	out := bufio.NewWriter(w)
+	for _, row := range table {
+		var line strings.Builder
+		for i, cell := range row {
+			if line.WriteString(plainCell(cell)); i < len(widths) {
+				line.WriteString(strings.Repeat(" ", 2+max(0, widths[i]-utf8.RuneCountInString(cell))))
+			}
+		}
+		fmt.Fprintln(out, strings.TrimRight(line.String(), " "))
+	}
+	return out.Flush()
 }
 
 // lines returns the region's place in the source, "" if it is not known.
@@ -91,15 +142,31 @@ func (r regionRow) lines() string {
 	return fmt.Sprintf("%s:%d", filepath.Base(r.File), r.Line)
 }
 
-// measured says what can be measured of a region, and why not more.
+// measured says what can be measured of a region, and why not more, and not in more placements.
 func (r regionRow) measured() string {
+	parts := make([]string, 0, 1+len(r.Refusals))
+	if text := r.metrics(); text != "" {
+		parts = append(parts, text)
+	}
+	for _, x := range r.Refusals {
+		what := "not " + x.Placement
+		if x.Of == sir.OfTime {
+			what = "not timed " + x.Placement
+		}
+		parts = append(parts, what+": "+x.Reason)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// metrics says what can be measured of a region, and why not more.
+func (r regionRow) metrics() string {
 	switch {
 	case r.Unknown != "":
 		return "regions inside not known: " + r.Unknown
 	case len(r.InlinedInto) > 0:
 		const most = 3
 		return fmt.Sprintf("also inlined into %d functions: %s; %s is all of it", len(r.InlinedInto), strings.Join(r.InlinedInto[:min(len(r.InlinedInto), most)], ", "), r.ID+sir.AllSuffix)
-	case r.Type == string(sir.Function), r.source:
+	case r.source, r.Type == string(sir.Function) && r.Uncounted+r.Untimed == "":
 		return ""
 	case r.Type == string(sir.Marker) && r.Uncounted == "":
 		return "count; time to another marker or function"

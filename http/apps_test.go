@@ -230,7 +230,16 @@ func TestRegionsOfStructure(t *testing.T) {
 		}
 		tags[tag] = query
 	}
-	for query, why := range map[string]string{"depth=0": "no depth", "depth=x": "no depth", "depth=2000": "no depth", "grep=(": "no regular expression", "grep=" + strings.Repeat("x", 1001): "longer than"} {
+	for query, has := range map[string]bool{
+		"depth=2": false, "depth=2&grep=f": true, "depth=2&prefix=one": true, "depth=2&prefix=one&most=5": false, "grep=f": false,
+		"depth=2&placements=true": true, "placements=true": true, "depth=2&grep=f&placements=false": false,
+	} {
+		w := ask(t, one(), root, "GET", "/apps/mmul/sir?"+query, "")
+		if got := strings.Contains(w.Body.String(), `placements="trap"`); w.Code != 200 || got != has {
+			t.Errorf("%s: there are placements: %t", query, got)
+		}
+	}
+	for query, why := range map[string]string{"placements=x": "true or false", "depth=0": "no depth", "depth=x": "no depth", "depth=2000": "no depth", "grep=(": "no regular expression", "grep=" + strings.Repeat("x", 1001): "longer than"} {
 		expect(t, ask(t, one(), root, "GET", "/apps/mmul/sir?"+query, ""), 400, why)
 	}
 }

@@ -65,6 +65,9 @@ type Backend interface {
 	Structure(ctx context.Context, app string, files []string, configured func(file string) bool) (s *sir.Structure, tag string, err error)
 	// Inside returns a part of a structure with the regions inside its functions.
 	Inside(ctx context.Context, app string, s *sir.Structure) (*sir.Structure, error)
+	// FindPlacements finds in which placements the regions of a structure can be measured: of one that Inside has
+	// returned, or of a part of it.
+	FindPlacements(ctx context.Context, app string, s *sir.Structure) error
 
 	// Locks lists the locks for which threads of an application wait at present.
 	Locks(ctx context.Context, app string) ([]api.Lock, error)

@@ -163,6 +163,15 @@ func (s *scripted) Inside(_ context.Context, _ string, structure *sir.Structure)
 	return structure, nil
 }
 
+func (s *scripted) FindPlacements(_ context.Context, _ string, structure *sir.Structure) error {
+	for i := range structure.Programs {
+		for k := range structure.Programs[i].Regions {
+			structure.Programs[i].Regions[k].Placements = &sir.Placements{Counted: []string{"trap"}, Timed: []string{"trap"}}
+		}
+	}
+	return nil
+}
+
 func (s *scripted) Locks(context.Context, string) ([]api.Lock, error) {
 	return []api.Lock{{Process: "p_1", PID: 7, Address: "0x10", Waiting: []int{8}}}, nil
 }

@@ -37,7 +37,7 @@ func Routes() []Route {
 		{Method: http.MethodGet, Pattern: "/apps/{app}/locks", Role: Read, handle: (*Server).listLocks,
 			Doc: "the locks for which threads wait at present, with the threads that hold them where the lock shows it"},
 		{Method: http.MethodGet, Pattern: "/apps/{app}/sir", Role: Read, Documents: true, handle: (*Server).getStructure,
-			Doc: "the structure of the running programs (ETag); ?depth=2 includes the regions inside functions, ?depth=3 those inside these, and so on; ?grep=EXPRESSION returns only the regions whose ids or names match, and those around them; ?prefix=ID&most=N returns a list of at most N regions whose ids begin with it"},
+			Doc: "the structure of the running programs (ETag); ?depth=2 includes the regions inside functions, ?depth=3 those inside these, and so on; ?grep=EXPRESSION returns only the regions whose ids or names match, and those around them; ?prefix=ID&most=N returns a list of at most N regions whose ids begin with it; ?placements=true says in which placements regions can be measured, and why not in others"},
 
 		{Method: http.MethodGet, Pattern: "/probes", Role: Read, handle: (*Server).listProbes,
 			Doc: "the probes: state, placement, cost, OMIS requests"},

@@ -37,7 +37,13 @@ func (h *documentHandlers) getStructure(x *exchange) error {
 			return err
 		}
 	}
-	return sendStructure(x, part.of(structure), tag)
+	structure = part.of(structure)
+	if part.placements {
+		if err := h.backend.FindPlacements(x.r.Context(), app.Name, structure); err != nil {
+			return err
+		}
+	}
+	return sendStructure(x, structure, tag)
 }
 
 // partOfStructure says which part of a structure a request asks for: without parameters, all functions.
@@ -47,6 +53,9 @@ type partOfStructure struct {
 	prefix string
 	most   int    // 0: all
 	tag    string // differs from that of other parts
+	// placements asks where regions can be measured. It takes a disassembly, so without the parameter it is only
+	// asked about the regions inside few functions, and not by a shell that completes an id.
+	placements bool
 }
 
 // Limits of the parameters of a request.
@@ -76,6 +85,12 @@ func partOf(u *url.URL) (part partOfStructure, err error) {
 		}
 		if part.grep, err = regexp.Compile(text); err != nil {
 			return refuse("%q is no regular expression: %v", text, err)
+		}
+	}
+	part.placements = part.depth > 1 && (part.grep != nil || query.Has("prefix") && !query.Has("most"))
+	if text := query.Get("placements"); text != "" {
+		if part.placements, err = strconv.ParseBool(text); err != nil {
+			return refuse("%q is no value of placements: it is true or false", text)
 		}
 	}
 	if len(query) > 0 {

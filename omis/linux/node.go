@@ -157,6 +157,9 @@ func (n *Node) Describe(files ...prototype.File) error { return n.library.Descri
 
 func (n *Node) Name() string { return n.name }
 
+// Codes returns what is known of the code of files, for others that judge places in it.
+func (n *Node) Codes() *landing.Catalog { return n.codes }
+
 // Now returns the time of the node's clock: monotonic nanoseconds since it was opened.
 func (n *Node) Now() int64 { return int64(time.Since(n.start)) }
 

@@ -250,21 +250,32 @@ func (r *Runtime) Structure(ctx context.Context, pids []int, files []string, con
 // Inside returns a structure that Structure has returned, or a part of it, with the regions inside
 // its functions.
 func (r *Runtime) Inside(ctx context.Context, pids []int, s *sir.Structure) (*sir.Structure, error) {
-	loaded, err := r.modulesOf(ctx, pids)
+	images, err := r.Images(ctx, pids, s)
 	if err != nil {
 		return nil, err
 	}
 	deep := &sir.Structure{Programs: slices.Clone(s.Programs)}
 	for i, p := range deep.Programs {
-		image, err := r.image(loaded, p.Path)
-		if err != nil {
-			return nil, unreadable("cannot read the structure of %s: %v", p.Path, err)
-		}
-		if deep.Programs[i], err = image.WithInside(ctx, p); err != nil {
+		if deep.Programs[i], err = images[i].WithInside(ctx, p); err != nil {
 			return nil, err
 		}
 	}
 	return deep, nil
+}
+
+// Images returns the images of the programs of a structure.
+func (r *Runtime) Images(ctx context.Context, pids []int, s *sir.Structure) ([]*binary.Image, error) {
+	loaded, err := r.modulesOf(ctx, pids)
+	if err != nil {
+		return nil, err
+	}
+	images := make([]*binary.Image, len(s.Programs))
+	for i, p := range s.Programs {
+		if images[i], err = r.image(loaded, p.Path); err != nil {
+			return nil, unreadable("cannot read the structure of %s: %v", p.Path, err)
+		}
+	}
+	return images, nil
 }
 
 // image returns the image of a file as a process has loaded it, or else as it is on the disk.

@@ -3,7 +3,9 @@
 package unwind
 
 import (
+	"debug/elf"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -101,11 +103,39 @@ func (l *Layout) Bounds(pc uint64) (begin, end uint64) {
 	if !ok {
 		return 0, 0
 	}
-	entry, err := m.find(pc - m.bias)
+	begin, end = m.bounds(pc - m.bias)
+	if begin == end {
+		return 0, 0
+	}
+	return begin + m.bias, end + m.bias
+}
+
+// Table is the unwind table of a file.
+type Table struct{ image }
+
+// ReadTable reads the unwind table of a file.
+func ReadTable(r io.ReaderAt) (*Table, error) {
+	im, err := parse(r)
+	if err != nil {
+		return nil, err
+	}
+	return &Table{*im}, nil
+}
+
+// Bounds returns the bounds of the function that contains an address of the file, equal values if they are not in the
+// table: see Layout.Bounds.
+func (t *Table) Bounds(addr uint64) (begin, end uint64) { return t.bounds(addr) }
+
+// Code returns the segments of the file that are code.
+func (t *Table) Code() []elf.ProgHeader { return t.segments }
+
+// bounds returns the bounds of the function that contains an address of the file.
+func (im *image) bounds(addr uint64) (begin, end uint64) {
+	entry, err := im.find(addr)
 	if err != nil || isSignalFrame(entry) {
 		return 0, 0
 	}
-	return entry.Begin() + m.bias, entry.End() + m.bias
+	return entry.Begin(), entry.End()
 }
 
 // isSignalFrame reports whether an entry describes the code to which signal handlers

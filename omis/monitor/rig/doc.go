@@ -4,5 +4,5 @@
 // times, and with a monitor without a gateway that is attached to a target and has the
 // placements that the test chooses.
 //
-// Only tests of omis/place and of the packages below it import rig.
+// Only tests of omis/place, of the packages below it, and of cli/possible import rig.
 package rig

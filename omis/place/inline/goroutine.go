@@ -326,10 +326,16 @@ func (p *Placer) goCodes(list []program.Placing, errs []error) []node.GoCode {
 		case c.Kind == clock.Function:
 			errs[i] = &program.Refusal{Why: "the time can only be read by a function of the vDSO here, for which the stacks of goroutines are too small"}
 		case code.Unknown != nil && (times(list[i].Program) || list[i].Program.RecordsStack()):
-			errs[i] = &program.Refusal{Why: "the function is of Go, and goroutines cannot be told apart: " + code.Unknown.Error()}
+			errs[i] = &program.Refusal{Why: Indistinct(code.Unknown)}
 		}
 	}
 	return codes
+}
+
+// Indistinct returns why a function of Go is not timed in a program that does not show where its threads keep their
+// goroutines.
+func Indistinct(err error) string {
+	return "the function is of Go, and goroutines cannot be told apart: " + err.Error()
 }
 
 // goroutineFirst returns the step that records the goroutine, to come before one that records the stack pointer.

@@ -4,6 +4,7 @@ package landing
 
 import (
 	"debug/elf"
+	"os"
 
 	"mirador/omis/host/proc"
 )
@@ -34,6 +35,12 @@ func (c *Catalog) Of(pid int, m proc.Mapping) (*Module, error) {
 	}
 	defer f.Close()
 	return c.known.Of(f, m, func() (*Module, error) { return Read(f, m.Offset, m.End-m.Start) })
+}
+
+// InFile returns the Module of a part of a file, which a process maps in whole pages.
+func (c *Catalog) InFile(f *os.File, offset, length uint64) (*Module, error) {
+	m := proc.Mapping{Offset: offset, End: length, Path: f.Name()}
+	return c.known.Of(f, m, func() (*Module, error) { return Read(f, offset, length) })
 }
 
 // Runtime returns the Go runtime's data of the file mapped at m, if the code at addr is

@@ -9,5 +9,5 @@
 // function (see Module.TakesOwn).
 //
 // A Catalog may be used from any goroutine; what it returns never changes. Only
-// omis/linux and omis/place/kernel may import it.
+// omis/linux, omis/place/kernel and cli may import it.
 package landing

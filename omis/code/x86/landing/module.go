@@ -84,6 +84,9 @@ func (m *Module) TakesOwn(begin, end uint64) bool {
 // program may also contain code of a C compiler, which runs on the stacks of threads.
 func (m *Module) InGo(at uint64) bool { return m.Go && (m.runtime == nil || m.runtime.Has(m.addr+at)) }
 
+// Runtime returns the Go runtime's data if the code at a place is Go, else nil.
+func (m *Module) Runtime(at uint64) *Runtime { return m.runtime.at(m.addr + at) }
+
 // IsEntry reports whether a function begins at a place, according to the symbols or
 // because a call leads there.
 func (m *Module) IsEntry(at uint64) bool {
