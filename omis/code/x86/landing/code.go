@@ -46,16 +46,24 @@ func (m *Module) Code(begin, end uint64) []byte {
 // mapped calls do with the segments of the file. The file may be cut meanwhile, since it is the target's: what do
 // can no longer read is an error.
 func (m *Module) mapped(do func(s *scan) error) error {
+	if isLocal(m.file) {
+		return m.within(mapFile, do)
+	}
+	return m.within(read, do)
+}
+
+// within calls do with the segments of the file, as a function makes its bytes available.
+func (m *Module) within(contents func(f *os.File, size int) ([]byte, func([]byte), error), do func(s *scan) error) error {
 	info, err := m.file.Stat()
 	if err != nil {
 		return err
 	}
-	file, err := unix.Mmap(int(m.file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_PRIVATE)
+	file, drop, err := contents(m.file, int(info.Size()))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = unix.Munmap(file) }()
-	s := &scan{absolute: m.absolute, drop: func() { _ = unix.Madvise(file, unix.MADV_DONTNEED) }}
+	s := &scan{absolute: m.absolute, drop: drop}
 	return readable(func() error {
 		for _, p := range m.loaded {
 			s.all = append(s.all, segment{p.Vaddr, file[p.Off : p.Off+p.Filesz]})
@@ -63,6 +71,38 @@ func (m *Module) mapped(do func(s *scan) error) error {
 		s.code = segment{m.addr, file[m.offset : m.offset+m.Size]}
 		return do(s)
 	})
+}
+
+// isLocal reports whether a file is of a file system in which no program and no server provides the pages of files.
+// Where one does, a page fault may last as long as it likes, and a goroutine in a page fault stops the whole monitor
+// when memory is collected. An overlay may have such a file system below.
+func isLocal(f *os.File) bool {
+	var fs unix.Statfs_t
+	err := unix.Fstatfs(int(f.Fd()), &fs)
+	return err == nil && slices.Contains([]int64{unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, unix.TMPFS_MAGIC}, fs.Type)
+}
+
+// mapFile maps a file. The pages of a part that is dropped are in memory again when they are looked at.
+func mapFile(f *os.File, size int) (file []byte, drop func(part []byte), err error) {
+	file, err = unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_PRIVATE)
+	drop = func(part []byte) {
+		begin := cap(file) - cap(part)
+		_ = unix.Madvise(file[begin&^(page-1):begin+len(part)], unix.MADV_DONTNEED)
+	}
+	return file, drop, err
+}
+
+// read copies a file to memory outside of the heap, so that it can be given back at once.
+func read(f *os.File, size int) (file []byte, drop func(part []byte), err error) {
+	file, err = unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return nil, nil, err
+	}
+	if n, err := f.ReadAt(file, 0); n < size {
+		_ = unix.Munmap(file)
+		return nil, nil, err
+	}
+	return file, func([]byte) {}, nil
 }
 
 // readable calls do, which reads a mapped file, and returns an error if the file is shorter than it was.

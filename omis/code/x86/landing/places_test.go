@@ -67,6 +67,29 @@ func TestNeighbourhood(t *testing.T) {
 	}
 }
 
+// TestCopiedFile compares what a pass over a copy of the file finds with a pass over the mapped file.
+func TestCopiedFile(t *testing.T) {
+	m, _ := module(t)
+	var found [2]*places
+	for i, contents := range []func(*os.File, int) ([]byte, func([]byte), error){mapFile, read} {
+		found[i] = newPlaces(0, m.Size)
+		if err := m.within(contents, func(s *scan) error { return s.find(found[i]) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(found[0].landings, found[1].landings) || !slices.Equal(found[0].called, found[1].called) {
+		t.Error("the passes over the file and over its copy have other results")
+	}
+	proc, err := os.Open("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proc.Close()
+	if isLocal(proc) {
+		t.Error("a file that a program makes while it is read would be mapped")
+	}
+}
+
 // TestCode reads parts of the code.
 func TestCode(t *testing.T) {
 	m, f := module(t)

@@ -23,8 +23,8 @@ func (s segment) contains(addr uint64) bool { return addr-s.addr < uint64(len(s.
 type scan struct {
 	code     segment
 	all      []segment
-	absolute bool   // the module has a fixed address, so code may contain absolute addresses
-	drop     func() // releases the memory of the mapped file
+	absolute bool         // the module has a fixed address, so code may contain absolute addresses
+	drop     func([]byte) // what was examined needs no memory any more
 
 	found  *places
 	tables []uint64 // addresses that instructions certainly take, with jump tables
@@ -78,7 +78,7 @@ func (s *scan) examine(from, upTo int) {
 	if s.absolute {
 		s.immediates(from, upTo)
 	}
-	_ = unix.Madvise(code, unix.MADV_DONTNEED)
+	s.drop(code)
 }
 
 // land adds an address if it is in the code.
@@ -198,10 +198,13 @@ func (s *scan) entry(table, at uint64) (to uint64, ok bool) {
 // pointers regards all aligned words as addresses: they may be in tables, or be relocated by the dynamic linker.
 func (s *scan) pointers(in segment) {
 	const size = 8
+	dropped := 0
 	for i := int(-in.addr % size); i+size <= len(in.bytes); i += size {
 		s.land(binary.LittleEndian.Uint64(in.bytes[i:]))
-		if i%piece < size {
-			s.drop()
+		if i-dropped >= piece {
+			s.drop(in.bytes[dropped:i])
+			dropped = i
 		}
 	}
+	s.drop(in.bytes[dropped:])
 }
