@@ -25,12 +25,12 @@ func newGateway(s settings, token gateway.Token, log *slog.Logger, backend gatew
 		Decoder:    mir.Decoder{Limits: mir.RequestLimits().Longest(s.Longest), Validator: schema},
 		Hosts:      s.Hosts,
 		Resources:  s.Resources,
-		Fetched:    s.fetched(),
-		Sources:    apart.NewReader(sourcesSelf()).Read,
-		Rate:       s.Rate,
-		Version:    readVersion().Version,
-		Notation:   syntax.PrintReply,
-		Log:        log,
+		Fetched:    s.fetched(), FetchLimits: s.Fetch,
+		Sources:  apart.NewReader(sourcesSelf(), s.Parser).Read,
+		Rate:     s.Rate,
+		Version:  readVersion().Version,
+		Notation: syntax.PrintReply,
+		Log:      log,
 		// A caller chooses the path, which may lead to a file system that does not answer.
 		ResolveLinks: func(path string) (string, error) {
 			const noProcess = 0

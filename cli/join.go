@@ -82,7 +82,7 @@ func join(s settings, log *slog.Logger, j *journal.Journal) (*backend, error) {
 	recallEngine(j, m.Engine, log)
 	b.registry = probes.New(probes.Config{
 		Node: s.Node, Site: s.Site, Monitor: applications{b.tools, m}, Runtime: b.runtime, Lacks: b.lacks, Journal: j, Destinations: s.Deliver,
-		Epoch: epoch(m.Linux), Log: log, Outline: outline(apart.NewReader(sourcesSelf())),
+		Epoch: epoch(m.Linux), Log: log, Outline: outline(apart.NewReader(sourcesSelf(), s.Parser)),
 	})
 	return b, nil
 }

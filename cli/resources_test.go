@@ -45,7 +45,8 @@ func TestResourcesFromServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	ftp := "ftp://" + ftpserver.Start(t, files) + "/"
-	s := startServe(t, os.Geteuid(), "--resources", server.URL+"/tally", "--resources", server.URL+"/mmul.c", "--resources", server.URL+"/in/", "--resources", ftp, "--resources", folder, "--resources", "http://127.0.0.1:1/")
+	s := startServe(t, os.Geteuid(), "--resources", server.URL+"/tally", "--resources", server.URL+"/mmul.c", "--resources", server.URL+"/in/", "--resources", ftp, "--resources", folder, "--resources", "http://127.0.0.1:1/",
+		"--longest-request", "1000000", "--fetch-bytes", strconv.Itoa(mostFetched), "--parser-bytes", strconv.Itoa(leastParserBytes))
 	c := startTally(t)
 	s.must(t, "", "attach", strconv.Itoa(c.PID))
 	reply := s.mir(t, "tally", `<sirreq><resource in="`+server.URL+`/tally"/><resource in="`+ftp+`other"/></sirreq>`)

@@ -25,6 +25,7 @@ import (
 	"mirador/omis/node"
 	"mirador/probes/deliver"
 	"mirador/sir/fetch"
+	"mirador/sir/source/apart"
 )
 
 // settings contains what the flags and the configuration file tell serve.
@@ -62,6 +63,10 @@ type settings struct {
 
 	// Rate limits the requests of a caller in a second; 0: it does not.
 	Rate int
+
+	// Fetch and Parser limit what a sirreq may take; zero values are the defaults.
+	Fetch  fetch.Limits
+	Parser apart.Limits
 
 	level slog.Level
 	lease time.Duration
@@ -101,6 +106,11 @@ func (s *settings) define(cmd *cobra.Command) {
 	flags.IntVar(&s.Longest, "longest-request", mir.RequestLimits().Bytes, "how many bytes a request may have; one that names ten thousand probes has a quarter of a million")
 	flags.IntVar(&s.Rate, "rate", gateway.DefaultRate, "how many requests a caller may send in a second, further ones are answered with 429; root and the gateway's user have no limit on the socket; 0: nobody has one")
 	flags.StringArrayVar(&s.Resources, "resources", nil, "a folder, or a URL (http, https, ftp) and what is below it, whose files a sirreq may name; may be repeated")
+	s.Fetch, s.Parser = fetch.DefaultLimits(), apart.DefaultLimits()
+	flags.Int64Var(&s.Fetch.Bytes, "fetch-bytes", s.Fetch.Bytes, "how many bytes the files may have that a sirreq names on servers")
+	flags.DurationVar(&s.Fetch.Time, "fetch-time", s.Fetch.Time, "how long servers may take to send the files of a sirreq")
+	flags.Int64Var(&s.Parser.Memory, "parser-bytes", s.Parser.Memory, "how much memory the process that reads the sources of a sirreq may use, in bytes")
+	flags.DurationVar(&s.Parser.CPU, "parser-time", s.Parser.CPU, "how much CPU time, in whole seconds, the process that reads the sources of a sirreq may use")
 	flags.StringVar(&s.Certificate, "certificate", "", "a PEM file with the certificate for TLS")
 	flags.StringVar(&s.Key, "key", "", "a PEM file with the key of the certificate")
 	flags.StringVar(&s.ClientAuthority, "client-authority", "", "a PEM file with the authority that signs client certificates")
@@ -124,6 +134,20 @@ func checkResources(resources []string) error {
 		if u, err := url.Parse(r); err != nil || !fetch.CanGet(u.Scheme) || u.Host == "" {
 			return usagef("--resources %s: it is neither a folder /PATH nor a URL such as https://HOST/PATH or ftp://HOST/", r)
 		}
+	}
+	return nil
+}
+
+// leastParserBytes lets the process that reads sources start.
+const leastParserBytes = 256 << 20
+
+// checkLimits refuses limits with which no sirreq can be answered.
+func (s *settings) checkLimits() error {
+	switch {
+	case s.Fetch.Bytes <= 0 || s.Fetch.Time <= 0:
+		return usagef("--fetch-bytes %d, --fetch-time %s: both must be greater than 0", s.Fetch.Bytes, s.Fetch.Time)
+	case s.Parser.Memory < leastParserBytes || s.Parser.CPU < time.Second:
+		return usagef("--parser-bytes %d, --parser-time %s: a parser needs at least %d bytes and 1s", s.Parser.Memory, s.Parser.CPU, leastParserBytes)
 	}
 	return nil
 }
@@ -200,6 +224,9 @@ func (s *settings) complete(cmd *cobra.Command, file string) (settings, error) {
 		return merged, usagef("--deliver: %w", err)
 	}
 	if err := checkResources(merged.Resources); err != nil {
+		return merged, err
+	}
+	if err := merged.checkLimits(); err != nil {
 		return merged, err
 	}
 	if err := checkSite(merged.Site); err != nil {

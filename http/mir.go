@@ -11,6 +11,7 @@ import (
 	"mirador/mir"
 	"mirador/probes"
 	"mirador/sir"
+	"mirador/sir/fetch"
 	"mirador/sir/source"
 )
 
@@ -23,7 +24,9 @@ type documentHandlers struct {
 	resources    []string                          // see Config
 	resolveLinks func(path string) (string, error) // see Config
 	fetched      string                            // see Config
-	fetching     chan struct{}                     // has an element for each request that has a folder there
+	fetchLimits  fetch.Limits
+	fetching     chan struct{} // has an element for each request that has a folder there
+	reading      chan struct{} // has an element for each request whose sources are in memory
 	log          *slog.Logger
 	sources      func(ctx context.Context, program string, resources []source.Resource) (sir.Program, error) // see Config
 }

@@ -15,14 +15,16 @@ import (
 	"mirador/mir"
 	"mirador/mir/allowed"
 	"mirador/mir/translate"
-	"mirador/probes"
 	"mirador/sir"
 	"mirador/sir/fetch"
 	"mirador/sir/source"
 )
 
-// mostFetching is the number of requests for which files are fetched at a time.
-const mostFetching = 4
+// Most requests at a time for which files are fetched, and whose sources are in memory.
+const (
+	mostFetching = 4
+	mostReading  = 4
+)
 
 // resources has what the resources of one sirreq are (MIR 2).
 type resources struct {
@@ -33,7 +35,7 @@ type resources struct {
 	folder  *fetch.Folder     // the files from servers; nil if there are none
 	uris    map[string]string // the URIs of these files by their paths
 	sources []source.Resource
-	outs    []wovenFile // one for each source
+	files   []sourceFile // one for each source
 	// refused has the errors of all resources, so that a tool corrects them at once.
 	refused translate.Errors
 }
@@ -75,11 +77,7 @@ func (h *documentHandlers) answerStructure(x *exchange, app string, req *mir.SIR
 		fmt.Fprintln(tags, tag)
 		rs.add(whole, part)
 	}
-	rs.checkOuts(req.Resources)
 	if err := rs.readSources(ctx, whole, tags, req.Resources); err != nil {
-		return err
-	}
-	if err := rs.weave(probes.WithCaller(ctx, x.caller.Name, x.caller.rights()), whole, req.Resources); err != nil {
 		return err
 	}
 	if len(rs.refused) > 0 {
@@ -102,7 +100,7 @@ func (rs *resources) nameSources() error {
 	}
 	var files []string
 	for i, s := range rs.sources {
-		if s.Path == rs.outs[i].path {
+		if s.Path == rs.files[i].path {
 			files = append(files, s.Path)
 		}
 	}
@@ -198,7 +196,7 @@ func (rs *resources) begin() (err error) {
 		return NewFault(http.StatusServiceUnavailable, fmt.Sprintf("resources of %d requests are being fetched from their servers, and the gateway fetches for no more at a time", mostFetching))
 	}
 	rules := fetch.Rules{URL: rs.h.mayFetch, Address: allowed.Reach}
-	if rs.folder, err = fetch.NewFolder(rs.h.fetched, rules, fetch.DefaultLimits()); err != nil {
+	if rs.folder, err = fetch.NewFolder(rs.h.fetched, rules, rs.h.fetchLimits); err != nil {
 		<-rs.h.fetching
 	}
 	return err

@@ -15,6 +15,7 @@ import (
 	"mirador/mir"
 	"mirador/omis"
 	"mirador/sir"
+	"mirador/sir/fetch"
 	"mirador/sir/source"
 )
 
@@ -29,9 +30,10 @@ type Config struct {
 	Resources []string
 	// Sources returns the structure of the program that source files are compiled to. Their texts may
 	// be made to harm parsers. An error that is a *source.Error is about one of the resources.
-	Sources func(ctx context.Context, program string, resources []source.Resource) (sir.Program, error)
-	Fetched string // the folder of files from servers, while a sirreq needs them
-	Version string
+	Sources     func(ctx context.Context, program string, resources []source.Resource) (sir.Program, error)
+	Fetched     string       // the folder of files from servers, while a sirreq needs them
+	FetchLimits fetch.Limits // the zero value means fetch.DefaultLimits
+	Version     string
 	// Notation prints a reply in OMIS notation.
 	Notation func(omis.Reply) string
 	Log      *slog.Logger // nil means slog.Default
@@ -82,6 +84,9 @@ func New(cfg Config, backend Backend) *Server {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
+	if cfg.FetchLimits == (fetch.Limits{}) {
+		cfg.FetchLimits = fetch.DefaultLimits()
+	}
 	if cfg.Limits == (Limits{}) {
 		cfg.Limits = DefaultLimits()
 	}
@@ -94,7 +99,7 @@ func New(cfg Config, backend Backend) *Server {
 	s := &Server{
 		access:           who,
 		appHandlers:      appHandlers{who, bodies, backend, cfg.Limits.Applications},
-		documentHandlers: documentHandlers{who, bodies, backend, cfg.Decoder, cfg.Resources, cfg.ResolveLinks, cfg.Fetched, make(chan struct{}, mostFetching), cfg.Log, cfg.Sources},
+		documentHandlers: documentHandlers{who, bodies, backend, cfg.Decoder, cfg.Resources, cfg.ResolveLinks, cfg.Fetched, cfg.FetchLimits, make(chan struct{}, mostFetching), make(chan struct{}, mostReading), cfg.Log, cfg.Sources},
 		probeHandlers:    probeHandlers{who, backend, open},
 		toolHandlers:     toolHandlers{who, bodies, backend, open, cfg.Notation},
 		cfg:              cfg, backend: backend, log: cfg.Log,

@@ -13,6 +13,7 @@ import (
 
 	"mirador/mir"
 	"mirador/mir/translate"
+	"mirador/probes"
 	"mirador/probes/deliver"
 	"mirador/sir"
 	"mirador/sir/source"
@@ -24,7 +25,7 @@ func (rs *resources) isSource(r mir.Resource) bool {
 	return err == nil && rs.h.sources != nil && u.Scheme != "process" && source.Language(u.Path) != ""
 }
 
-// addSource reads a source file: one that the configuration names, or else one that the caller may read.
+// addSource finds a source file: one that the configuration names, or else one that the caller may read.
 func (rs *resources) addSource(ctx context.Context, r mir.Resource) error {
 	u, _ := url.Parse(r.In) // isSource has parsed it
 	user, path := deliver.User{UID: os.Geteuid()}, u.Path
@@ -40,15 +41,35 @@ func (rs *resources) addSource(ctx context.Context, r mir.Resource) error {
 	} else {
 		path = files[0]
 	}
-	text, mode, err := readSource(user, path)
-	if errors.Is(err, os.ErrNotExist) {
-		return translate.Errorf(translate.NotFound, r.Pos, "cannot open the resource %s: there is no such file", shown(r))
-	} else if err != nil {
-		return translate.Errorf(translate.Forbidden, r.Pos, "cannot open the resource %s: %v", shown(r), err)
-	}
-	rs.sources = append(rs.sources, source.Resource{In: shown(r), Out: r.Out, Path: positionOf(u, path), Text: text})
-	rs.outs = append(rs.outs, wovenFile{path, mode})
+	rs.sources = append(rs.sources, source.Resource{In: shown(r), Out: r.Out, Path: positionOf(u, path)})
+	rs.files = append(rs.files, sourceFile{resource: r, path: path, user: user})
 	return nil
+}
+
+// readTexts reads the source files. The first one that exceeds a limit is refused, and none
+// after it is read.
+func (rs *resources) readTexts() {
+	var count, room source.Room
+	for i, s := range rs.sources {
+		if wrong := count.Take(s.In, 0); wrong != nil {
+			rs.refuse(rs.files[i].resource, translate.Errorf(translate.CannotBeDone, rs.files[i].resource.Pos, "%v", wrong))
+			return
+		}
+	}
+	for i := range rs.files {
+		f, s := &rs.files[i], &rs.sources[i]
+		text, mode, err := readSource(f.user, f.path, room.Most())
+		switch wrong := room.Take(s.In, len(text)); {
+		case errors.Is(err, os.ErrNotExist):
+			rs.refuse(f.resource, translate.Errorf(translate.NotFound, f.resource.Pos, "cannot open the resource %s: there is no such file", s.In))
+		case err != nil:
+			rs.refuse(f.resource, translate.Errorf(translate.Forbidden, f.resource.Pos, "cannot open the resource %s: %v", s.In, err))
+		case wrong != nil:
+			rs.refuse(f.resource, translate.Errorf(translate.CannotBeDone, f.resource.Pos, "%v", wrong))
+			return
+		}
+		s.Text, f.mode = text, mode
+	}
 }
 
 // positionOf returns the name of a source in positions: its path, or for a file from a server its URL.
@@ -59,7 +80,8 @@ func positionOf(u *url.URL, path string) string {
 	return u.Redacted()
 }
 
-func readSource(user deliver.User, path string) ([]byte, fs.FileMode, error) {
+// readSource reads a file, but not much more than it may have.
+func readSource(user deliver.User, path string, most int) ([]byte, fs.FileMode, error) {
 	f, err := deliver.Open(user, path)
 	if err != nil {
 		return nil, 0, err
@@ -69,16 +91,36 @@ func readSource(user deliver.User, path string) ([]byte, fs.FileMode, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	text, err := io.ReadAll(io.LimitReader(f, source.MostBytes+1)) // one more is refused
+	text, err := io.ReadAll(io.LimitReader(f, int64(most)+1)) // one more is refused
 	return text, info.Mode(), err
 }
 
-// readSources adds the program that the sources of a request are compiled to. It has the name of the
-// application's program, so that the ids are those of the running one, or else of the application.
+// readSources adds the program that the sources of a request are compiled to, and weaves it. It waits for other requests,
+// because the texts are in memory.
 func (rs *resources) readSources(ctx context.Context, whole *sir.Structure, tags hash.Hash, all []mir.Resource) error {
-	if len(rs.sources) == 0 || len(rs.refused) > 0 {
+	if len(rs.sources) == 0 {
 		return nil
 	}
+	select {
+	case rs.h.reading <- struct{}{}:
+		defer func() { <-rs.h.reading }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	rs.readTexts()
+	rs.checkOuts(all)
+	if len(rs.refused) > 0 {
+		return nil
+	}
+	if err := rs.addProgram(ctx, whole, tags, all); err != nil || len(rs.refused) > 0 {
+		return err
+	}
+	return rs.weave(probes.WithCaller(ctx, rs.caller.Name, rs.caller.rights()), whole, all)
+}
+
+// addProgram adds the program of the sources. It has the name of the application's program, so that the ids are those of
+// the running one, or else of the application.
+func (rs *resources) addProgram(ctx context.Context, whole *sir.Structure, tags hash.Hash, all []mir.Resource) error {
 	name := rs.app
 	if len(rs.loaded) > 0 {
 		name = filepath.Base(rs.loaded[0])

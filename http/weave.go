@@ -10,15 +10,18 @@ import (
 	"mirador/mir"
 	"mirador/mir/translate"
 	"mirador/probes"
+	"mirador/probes/deliver"
 	"mirador/sir"
 	"mirador/sir/source"
 	"mirador/sir/weave"
 )
 
-// wovenFile is a source as it was read.
-type wovenFile struct {
-	path string
-	mode fs.FileMode
+// sourceFile is a file with a source.
+type sourceFile struct {
+	resource mir.Resource
+	path     string
+	user     deliver.User // whose rights read it
+	mode     fs.FileMode
 }
 
 // checkOuts refuses files to write that are others of the request: a source is written over itself only if the
@@ -53,13 +56,13 @@ func (rs *resources) checkOuts(all []mir.Resource) {
 // weave makes later requests on regions of the sources write the regions into these, if a resource says where to.
 func (rs *resources) weave(ctx context.Context, whole *sir.Structure, all []mir.Resource) error {
 	first := slices.IndexFunc(all, func(r mir.Resource) bool { return r.Out != "" })
-	if first < 0 || len(rs.refused) > 0 || len(rs.sources) == 0 {
+	if first < 0 {
 		return nil
 	}
 	s := probes.Sources{Program: whole.Programs[len(whole.Programs)-1]}
 	for i, r := range rs.sources {
 		s.Files = append(s.Files, weave.Source{Path: r.Path, Language: s.Program.Resources[i].Language, Text: r.Text, Fixed: r.Out == ""})
-		s.Outs, s.Modes = append(s.Outs, r.Out), append(s.Modes, rs.outs[i].mode)
+		s.Outs, s.Modes = append(s.Outs, r.Out), append(s.Modes, rs.files[i].mode)
 	}
 	err := rs.h.backend.Weave(ctx, rs.app, s)
 	if wrong := (*translate.Error)(nil); errors.As(err, &wrong) && wrong.Pos == (mir.Position{}) {

@@ -76,7 +76,7 @@ func (w *weaving) take(s Sources, u deliver.User) error {
 		if f.Fixed {
 			continue
 		}
-		if err := r.queues.CheckFile(s.Outs[i], u); err != nil {
+		if err := r.queues.CheckReplace(s.Outs[i], u); err != nil {
 			return failf(Forbidden, "cannot write woven sources: %v", err)
 		}
 	}
@@ -91,13 +91,12 @@ func (w *weaving) take(s Sources, u deliver.User) error {
 		return failf(CannotBeDone, "%v", err)
 	}
 	next.bytes = next.Memory()
-	more := next.bytes
-	if w.sources != nil {
-		more -= w.sources.bytes
+	if next.bytes > mostWoven {
+		return failf(CannotBeDone, "the sources would take %d MB of memory until they are woven, and all applications together may use %d MB: name fewer sources in a request with out", next.bytes>>20, mostWoven>>20)
 	}
-	if total := r.woven.Add(more); total > mostWoven {
-		r.woven.Add(-more)
-		return failf(Unavailable, "the sources that applications weave into would take more than %d MB of memory: release an application", mostWoven>>20)
+	if total := r.woven.Add(next.bytes - w.bytes()); total > mostWoven {
+		r.woven.Add(w.bytes() - next.bytes)
+		return failf(Unavailable, "the sources that all applications weave into would take %d MB of memory, and may take %d MB: release an application that weaves, or name fewer sources", total>>20, mostWoven>>20)
 	}
 	w.app.mu.Lock()
 	w.id = id
@@ -106,12 +105,18 @@ func (w *weaving) take(s Sources, u deliver.User) error {
 	return nil
 }
 
+// bytes returns the memory that the sources take.
+func (w *weaving) bytes() int64 {
+	if w.sources == nil {
+		return 0
+	}
+	return w.sources.bytes
+}
+
 // drop forgets the sources.
 func (w *weaving) drop() {
-	if w.sources != nil {
-		w.app.registry.woven.Add(-w.sources.bytes)
-		w.sources = nil
-	}
+	w.app.registry.woven.Add(-w.bytes())
+	w.sources = nil
 }
 
 // has reports whether a request is about regions of the sources.

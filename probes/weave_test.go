@@ -48,7 +48,7 @@ func TestWovenProbes(t *testing.T) {
 		t.Fatal(a.Status(), err)
 	}
 	out := h.weaves("w")
-	if err := h.weave("w", out, strings.Repeat("\n", 60<<20)); err == nil || !strings.Contains(err.Error(), "more than 512 MB of memory") {
+	if err := h.weave("w", out, strings.Repeat("\n", 60<<20)); err == nil || !strings.Contains(err.Error(), "would take 600 MB of memory until they are woven") {
 		t.Error("sources that take 600 MB:", err)
 	}
 	h.want(a, `<instrreq activated="true"><codeRegion from="p:f"/><metric name="COUNT"/></instrreq>`, `<probe id="probe-1"/>`)

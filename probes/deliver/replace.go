@@ -18,8 +18,8 @@ type Replacement struct {
 	Mode fs.FileMode // permissions of a new file
 }
 
-// CheckFile returns an error for a URI that names no file which may be written for a user.
-func (all *Queues) CheckFile(uri string, u User) error {
+// checkFile returns an error for a URI that names no file which may be written for a user.
+func (all *Queues) checkFile(uri string, u User) error {
 	a, err := ParseAddress(uri)
 	switch {
 	case err != nil:
@@ -40,19 +40,10 @@ func (all *Queues) Replace(u User, list []Replacement) (err error) {
 		}
 	}()
 	for _, r := range list {
-		if err := all.CheckFile(r.URI, u); err != nil {
-			return err
-		}
-		a, err := ParseAddress(r.URI)
+		d, err := all.draft(r.URI, u)
 		if err != nil {
 			return err
 		}
-		d := &draft{path: a.url.Path, user: u, temporary: ".mirador-" + rand.Text()}
-		opened, err := as(u, d.open, func(files [2]*os.File) { files[0].Close(); files[1].Close() })
-		if err != nil {
-			return fmt.Errorf("cannot write %s: %w", d.path, err)
-		}
-		d.dir, d.file = opened[0], opened[1]
 		written = append(written, d)
 		if _, err = d.file.Write(r.Text); err == nil {
 			err = d.file.Chmod(r.Mode.Perm())
@@ -67,6 +58,33 @@ func (all *Queues) Replace(u User, list []Replacement) (err error) {
 		}
 	}
 	return nil
+}
+
+// CheckReplace returns an error for a file that cannot be written for a user. It writes it under another name to know.
+func (all *Queues) CheckReplace(uri string, u User) error {
+	d, err := all.draft(uri, u)
+	if err == nil {
+		d.close()
+	}
+	return err
+}
+
+// draft creates a file under another name than its own.
+func (all *Queues) draft(uri string, u User) (*draft, error) {
+	if err := all.checkFile(uri, u); err != nil {
+		return nil, err
+	}
+	a, err := ParseAddress(uri)
+	if err != nil {
+		return nil, err
+	}
+	d := &draft{path: a.url.Path, user: u, temporary: ".mirador-" + rand.Text()}
+	opened, err := as(u, d.open, func(files [2]*os.File) { files[0].Close(); files[1].Close() })
+	if err != nil {
+		return nil, fmt.Errorf("cannot write %s: %w", d.path, err)
+	}
+	d.dir, d.file = opened[0], opened[1]
+	return d, nil
 }
 
 // draft is a file under another name.

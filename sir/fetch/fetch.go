@@ -79,7 +79,7 @@ func (f *Folder) Get(ctx context.Context, u *url.URL) (string, error) {
 	} else if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithDeadlineCause(ctx, f.until, fmt.Errorf("the servers have not sent the files of the request within %s", f.limits.Time))
+	ctx, cancel := context.WithDeadlineCause(ctx, f.until, fmt.Errorf("the servers have not sent the files of the request within %s, the limit of this gateway (serve --fetch-time)", f.limits.Time))
 	defer cancel()
 	get := f.getHTTP
 	if u.Scheme == "ftp" {
@@ -118,7 +118,7 @@ func (f *Folder) copy(to io.Writer, from io.Reader) error {
 	n, err := io.Copy(to, io.LimitReader(from, f.left+1))
 	if f.left -= n; f.left < 0 {
 		f.left = 0
-		return fmt.Errorf("the files of the request have more than %d MB", f.limits.Bytes>>20)
+		return fmt.Errorf("the files of the request have more than %d bytes, the limit of this gateway (serve --fetch-bytes)", f.limits.Bytes)
 	}
 	return err
 }

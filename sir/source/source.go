@@ -124,39 +124,63 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("cannot read the structure of %s: %s", e.In, e.Msg)
 }
 
+// Room counts what the sources of a program take of its limits.
+type Room struct{ files, bytes int }
+
+// Most returns how many bytes the next source may have.
+func (r *Room) Most() int { return min(MostBytes, MostTotal-r.bytes) }
+
+// Take counts a source. The error, an *Error, says which limit the source exceeds.
+func (r *Room) Take(in string, size int) error {
+	switch {
+	case r.files == MostFiles:
+		return &Error{in, fmt.Sprintf("a request has at most %d sources: name the others in another request", MostFiles)}
+	case size > MostBytes:
+		return &Error{in, fmt.Sprintf("it has more than %d MB: split the file, or leave it out", MostBytes>>20)}
+	case size > r.Most():
+		return &Error{in, fmt.Sprintf("the sources of a request have more than %d MB: name the others in another request", MostTotal>>20)}
+	}
+	r.files++
+	r.bytes += size
+	return nil
+}
+
 // Read returns the structure of the program that source files are compiled to. The error is an *Error,
 // or that of ctx.
 func Read(ctx context.Context, program string, resources []Resource) (sir.Program, error) {
-	files, total := make([]*outline.File, len(resources)), 0
+	return ReadWatched(ctx, program, resources, func(int, bool) {})
+}
+
+// ReadWatched is Read, and calls watch when the work on a resource, given by its number, begins and when it ends. It calls
+// watch concurrently, and more than once for each resource.
+func ReadWatched(ctx context.Context, program string, resources []Resource, watch func(number int, begins bool)) (sir.Program, error) {
+	files := make([]*outline.File, len(resources))
+	var room Room
 	for i, r := range resources {
-		total += len(r.Text)
 		language := languageOf(&r)
-		switch {
-		case len(resources) > MostFiles:
-			return sir.Program{}, &Error{r.In, fmt.Sprintf("a request has at most %d sources", MostFiles)}
-		case language == "":
+		if language == "" {
 			return sir.Program{}, &Error{r.In, "its name does not tell a language that is understood"}
-		case len(r.Text) > MostBytes:
-			return sir.Program{}, &Error{r.In, fmt.Sprintf("it has more than %d MB", MostBytes>>20)}
-		case total > MostTotal:
-			return sir.Program{}, &Error{r.In, fmt.Sprintf("the sources of a request have more than %d MB", MostTotal>>20)}
+		}
+		if err := room.Take(r.In, len(r.Text)); err != nil {
+			return sir.Program{}, err
 		}
 		files[i] = &outline.File{In: r.In, Out: r.Out, Path: r.Path, Language: language, Text: r.Text}
 	}
-	if err := outlines(ctx, files, resources); err != nil {
+	if err := outlines(ctx, files, resources, watch); err != nil {
 		return sir.Program{}, err
 	}
 	return outline.Program(program, files), nil
 }
 
 // outlines finds the regions of all files. What files share is collected first.
-func outlines(ctx context.Context, files []*outline.File, resources []Resource) error {
+func outlines(ctx context.Context, files []*outline.File, resources []Resource, watch func(number int, begins bool)) error {
 	var procedures fortran.Facts
 	var shared grammar.Facts
 	packages := map[string]*golang.Facts{}
 	parsed := make([]*golang.Parsed, len(files))
 	paths := make([]string, len(files))
 	for i, f := range files {
+		watch(i, true)
 		switch f.Language {
 		case "fortran":
 			procedures.Declare(f)
@@ -170,6 +194,7 @@ func outlines(ctx context.Context, files []*outline.File, resources []Resource) 
 			}
 			packages[paths[i]].Declare(p)
 		}
+		watch(i, false)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -177,11 +202,15 @@ func outlines(ctx context.Context, files []*outline.File, resources []Resource) 
 	shared.Declared()
 	for i, f := range files { // the compiler numbers functions of several files
 		if f.Language == "go" {
+			watch(i, true)
 			parsed[i].Outline(paths[i], packages[paths[i]])
+			watch(i, false)
 		}
 	}
-	return eachFile(ctx, files, func(f *outline.File) error {
-		switch f.Language {
+	return eachFile(ctx, len(files), func(i int) error {
+		watch(i, true)
+		defer watch(i, false)
+		switch f := files[i]; f.Language {
 		case "fortran":
 			fortran.Parse(f, &procedures)
 		case "c", "c++", "java":
@@ -192,7 +221,7 @@ func outlines(ctx context.Context, files []*outline.File, resources []Resource) 
 }
 
 // eachFile calls a function for each file, on all processors, until one fails.
-func eachFile(ctx context.Context, files []*outline.File, do func(*outline.File) error) error {
+func eachFile(ctx context.Context, count int, do func(i int) error) error {
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	failed := make([]error, runtime.GOMAXPROCS(0))
@@ -200,10 +229,10 @@ func eachFile(ctx context.Context, files []*outline.File, do func(*outline.File)
 		workers.Go(func() {
 			for ctx.Err() == nil && failed[w] == nil {
 				i := int(next.Add(1)) - 1
-				if i >= len(files) {
+				if i >= count {
 					return
 				}
-				failed[w] = do(files[i])
+				failed[w] = do(i)
 			}
 		})
 	}

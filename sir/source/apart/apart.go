@@ -8,13 +8,16 @@
 package apart
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -24,35 +27,52 @@ import (
 )
 
 // Limits of a process.
-const (
-	mostMemory  = 3 << 30   // of addresses: the runtime of Go reserves more than it uses
-	mostSeconds = 30        // of CPU time
-	mostAnswer  = 512 << 20 // bytes of a structure document
-	mostAtOnce  = 2         // processes
-)
+type Limits struct {
+	Memory int64         // bytes that may be written
+	CPU    time.Duration // in whole seconds
+	Answer int64         // bytes of the structure document
+	// Time is how long a process may take altogether. Many requests may share the processors.
+	Time time.Duration
+}
 
-// patience is how long a process may take altogether. Many requests may share the processors.
-const patience = 2 * time.Minute
+// DefaultLimits are those of a gateway. The document is twice as long as that of a structure with as many regions as a
+// program may have, unless their ids are made to be long.
+func DefaultLimits() Limits {
+	return Limits{Memory: 3 << 29, CPU: 30 * time.Second, Answer: 128 << 20, Time: 2 * time.Minute}
+}
+
+// mostAtOnce is the number of processes of a Reader.
+const mostAtOnce = 2
 
 // Reader starts processes that read sources.
 type Reader struct {
-	argv []string
-	free chan struct{}
+	argv   []string
+	limits Limits
+	free   chan struct{}
 }
 
-// NewReader returns a Reader whose processes are started by a command, which calls Serve.
-func NewReader(argv []string) *Reader { return &Reader{argv, make(chan struct{}, mostAtOnce)} }
+// NewReader returns a Reader whose processes are started by a command, which calls Serve. No limits are the default ones.
+func NewReader(argv []string, limits Limits) *Reader {
+	if limits == (Limits{}) {
+		limits = DefaultLimits()
+	}
+	return &Reader{argv, limits, make(chan struct{}, mostAtOnce)}
+}
 
 // request is what a process reads first, as a line of JSON. The texts of the resources follow.
 type request struct {
+	Limits    Limits
 	Program   string
 	Resources []source.Resource
 	Sizes     []int
 }
 
-// answer is what a process writes first. A structure document follows if there is no error.
+// answer is a line that a process writes. The last line is whole, and a structure document follows if there is no error.
 type answer struct {
+	Number  int           `json:",omitempty"` // of a resource with which the work begins or ends
+	Begins  bool          `json:",omitempty"`
 	Refused *source.Error `json:",omitempty"`
+	Whole   bool          `json:",omitempty"`
 }
 
 // Read returns the structure of the program that source files are compiled to, as source.Read does. Of
@@ -64,38 +84,84 @@ func (r *Reader) Read(ctx context.Context, program string, resources []source.Re
 	case <-ctx.Done():
 		return sir.Program{}, ctx.Err()
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	limited, cancel := context.WithTimeout(ctx, r.limits.Time)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, r.argv[0], r.argv[1:]...)
+	cmd := exec.CommandContext(limited, r.argv[0], r.argv[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Dir, cmd.Env = "/", []string{"GOTRACEBACK=none"}
-	var out, errs limited
-	out.left, errs.left = mostAnswer, 1000
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = input(program, resources), &out, &errs
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			return sir.Program{}, ctx.Err()
-		}
-		return sir.Program{}, &source.Error{In: resources[0].In, Msg: fmt.Sprintf(
-			"reading it needs more than %d s or %d GB, or the parser failed (%v: %s)", mostSeconds, mostMemory>>30, err, firstLine(errs.String()))}
+	errs := beginning{left: 1000}
+	cmd.Stdin, cmd.Stderr = input(request{Limits: r.limits, Program: program}, resources), &errs
+	pipe, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
 	}
-	line, document, _ := bytes.Cut(out.Bytes(), []byte("\n"))
-	var a answer
-	if err := json.Unmarshal(line, &a); err != nil {
-		return sir.Program{}, fmt.Errorf("the process that reads sources wrote %.50q", line)
+	if err != nil {
+		return sir.Program{}, err
 	}
-	if a.Refused != nil {
-		return sir.Program{}, a.Refused
+	out := &bounded{r: pipe, left: r.limits.Answer}
+	p, cause, err := receive(out, resources)
+	if err != nil {
+		cancel()
 	}
-	s, err := sir.Decode(bytes.NewReader(document))
-	if err != nil || len(s.Programs) != 1 {
-		return sir.Program{}, errors.Join(err, errors.New("the process that reads sources wrote no structure"))
+	failed := cmd.Wait()
+	refuse := func(why string) (sir.Program, error) { return sir.Program{}, &source.Error{In: cause, Msg: why} }
+	switch {
+	case ctx.Err() != nil:
+		return sir.Program{}, ctx.Err()
+	case errors.Is(err, errTooLong):
+		return refuse(fmt.Sprintf("the document of its structure has more than %d MB: name fewer sources in a request", r.limits.Answer>>20))
+	case errors.Is(limited.Err(), context.DeadlineExceeded):
+		return refuse(fmt.Sprintf("reading it took more than %s, because the machine is busy: send the request again later, or name fewer sources", r.limits.Time))
+	case failed != nil && out.ended:
+		return refuse(r.why(cmd.ProcessState, firstLine(string(errs.text))))
 	}
-	return s.Programs[0], nil
+	return p, err
 }
 
-func input(program string, resources []source.Resource) io.Reader {
-	head := request{Program: program}
+// why says what a process has failed of.
+func (r *Reader) why(s *os.ProcessState, said string) string {
+	// The kernel kills at the limit. Its accounts differ a little.
+	if st, ok := s.Sys().(syscall.WaitStatus); ok && st.Signal() == syscall.SIGKILL && s.UserTime()+s.SystemTime() > r.limits.CPU/2 {
+		return fmt.Sprintf("reading it takes more than %s of CPU time, the limit of this gateway (serve --parser-time): split the file, or leave it out", r.limits.CPU)
+	}
+	return fmt.Sprintf("reading it needs more than %d MB of memory, the limit of this gateway (serve --parser-bytes), or the parser failed (%v: %s): split the file, or leave it out",
+		r.limits.Memory>>20, s, said)
+}
+
+// receive reads what a process writes. The cause is the resource that the process has worked on for the longest time when
+// it wrote no more.
+func receive(out io.Reader, resources []source.Resource) (p sir.Program, cause string, err error) {
+	var begun []int
+	cause = resources[0].In
+	for buffered := bufio.NewReader(out); ; {
+		line, err := buffered.ReadSlice('\n')
+		var a answer
+		if err == nil && json.Unmarshal(line, &a) != nil {
+			err = fmt.Errorf("the process that reads sources wrote %.50q", line)
+		}
+		switch {
+		case err != nil:
+			return p, cause, err
+		case a.Refused != nil:
+			return p, a.Refused.In, a.Refused
+		case a.Whole:
+			s, err := sir.Decode(buffered)
+			if err != nil || len(s.Programs) != 1 {
+				return p, cause, errors.Join(err, errors.New("the process that reads sources wrote no structure"))
+			}
+			return s.Programs[0], cause, nil
+		case a.Begins:
+			begun = append(begun, a.Number)
+		default:
+			begun = slices.DeleteFunc(begun, func(n int) bool { return n == a.Number })
+		}
+		if len(begun) > 0 && begun[0] < len(resources) {
+			cause = resources[begun[0]].In
+		}
+	}
+}
+
+func input(head request, resources []source.Resource) io.Reader {
 	var texts []io.Reader
 	for _, r := range resources {
 		texts = append(texts, bytes.NewReader(r.Text))
@@ -107,19 +173,34 @@ func input(program string, resources []source.Resource) io.Reader {
 	return io.MultiReader(bytes.NewReader(append(line, '\n')), io.MultiReader(texts...))
 }
 
-// limited is a buffer for a number of bytes. Writing more is an error, which ends the process.
-type limited struct {
-	bytes.Buffer
+// bounded reads a number of bytes. Reading more is an error.
+type bounded struct {
+	r     io.Reader
+	left  int64
+	ended bool // there was nothing more to read
+}
+
+var errTooLong = errors.New("too much output")
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	b.ended = b.ended || err == io.EOF
+	if b.left -= int64(n); b.left < 0 {
+		return 0, errTooLong
+	}
+	return n, err
+}
+
+// beginning keeps the first bytes of what is written.
+type beginning struct {
+	text []byte
 	left int
 }
 
-var errTooMuch = errors.New("too much output")
-
-func (l *limited) Write(p []byte) (int, error) {
-	if l.left -= len(p); l.left < 0 {
-		return 0, errTooMuch
-	}
-	return l.Buffer.Write(p)
+func (b *beginning) Write(p []byte) (int, error) {
+	kept := p[:min(len(p), b.left)]
+	b.text, b.left = append(b.text, kept...), b.left-len(kept)
+	return len(p), nil
 }
 
 func firstLine(text string) string {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -17,11 +18,8 @@ import (
 	"mirador/sir/source"
 )
 
-// Serve reads a request, gives up the rights of the process, and writes the answer.
+// Serve reads a request, gives up the rights of the process before it reads texts, and writes the answer.
 func Serve(in io.Reader, out io.Writer) error {
-	if err := confine(); err != nil {
-		return err
-	}
 	buffered := bufio.NewReader(in)
 	line, err := buffered.ReadBytes('\n')
 	if err != nil {
@@ -29,6 +27,9 @@ func Serve(in io.Reader, out io.Writer) error {
 	}
 	var r request
 	if err := json.Unmarshal(line, &r); err != nil {
+		return err
+	}
+	if err := confine(r.Limits); err != nil {
 		return err
 	}
 	if len(r.Sizes) != len(r.Resources) {
@@ -47,13 +48,23 @@ func Serve(in io.Reader, out io.Writer) error {
 }
 
 func respond(out io.Writer, r *request) error {
-	program, err := source.Read(context.Background(), r.Program, r.Resources)
+	var mu sync.Mutex
 	var a answer
+	tell := func(a answer) error {
+		line, _ := json.Marshal(a) // strings and numbers only
+		_, err := out.Write(append(line, '\n'))
+		return err
+	}
+	program, err := source.ReadWatched(context.Background(), r.Program, r.Resources, func(number int, begins bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = tell(answer{Number: number, Begins: begins}) // who does not read this gets no structure either
+	})
 	if err != nil && !errors.As(err, &a.Refused) {
 		return err
 	}
-	line, _ := json.Marshal(a) // strings only
-	if _, err := out.Write(append(line, '\n')); err != nil || a.Refused != nil {
+	a.Whole = err == nil
+	if err := tell(a); err != nil || !a.Whole {
 		return err
 	}
 	return sir.Encode(out, &sir.Structure{Programs: []sir.Program{program}})
@@ -62,11 +73,14 @@ func respond(out io.Writer, r *request) error {
 // nobody is the user without rights of its own.
 const nobody = 65534
 
+// reserved is more than the addresses that the runtime of Go reserves and does not use.
+const reserved = 2 << 30
+
 // confine limits the process for good. It opens no files from then on.
-func confine() error {
-	debug.SetMemoryLimit(mostMemory / 2)
+func confine(l Limits) error {
+	debug.SetMemoryLimit(l.Memory / 2)
 	for resource, most := range map[int]uint64{
-		unix.RLIMIT_AS: mostMemory, unix.RLIMIT_CPU: mostSeconds, unix.RLIMIT_CORE: 0, unix.RLIMIT_FSIZE: 0, unix.RLIMIT_NOFILE: 16,
+		unix.RLIMIT_DATA: uint64(l.Memory), unix.RLIMIT_AS: uint64(l.Memory + reserved), unix.RLIMIT_CPU: uint64(l.CPU.Seconds()), unix.RLIMIT_CORE: 0, unix.RLIMIT_FSIZE: 0, unix.RLIMIT_NOFILE: 16,
 	} {
 		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: most}); err != nil {
 			return fmt.Errorf("cannot limit the process: %w", err)
