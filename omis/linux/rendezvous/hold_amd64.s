@@ -25,15 +25,12 @@
 #define CROWDED const_localCrowded(SP)
 #define MASK    const_localMask(SP)
 
-// CALLKERNEL makes a system call whose number has the mark of calls that a thread makes for the monitor.
-#define CALLKERNEL(number) MOVL $number, AX; ORQ board_mark(BX), AX; SYSCALL
-
 // REST waits for a turn, unless the word at DI is not DX. R8, which the kernel ignores,
 // says that the frame is complete and hold has begun nothing else: the thread may be sent
 // back to its place.
-#define REST MOVQ $0, LIMIT; MOVQ $const_turn, 8(SP); MOVL $FUTEX_WAIT, SI; MOVQ SP, R10; MOVQ $const_atRest, R8; CALLKERNEL(SYS_futex); XORL R8, R8
+#define REST MOVQ $0, LIMIT; MOVQ $const_turn, 8(SP); MOVL $FUTEX_WAIT, SI; MOVQ SP, R10; MOVQ $const_atRest, R8; MOVL $SYS_futex, AX; SYSCALL; XORL R8, R8
 
-#define SETMASK(new) MOVL $SIG_SETMASK, DI; LEAQ new, SI; MOVL $8, R10; CALLKERNEL(SYS_rt_sigprocmask)
+#define SETMASK(new) MOVL $SIG_SETMASK, DI; LEAQ new, SI; MOVL $8, R10; MOVL $SYS_rt_sigprocmask, AX; SYSCALL
 #define UNBLOCK XORL DX, DX; SETMASK(MASK)
 
 #define REG(i) (slot_regs + 8*i)
@@ -95,7 +92,8 @@ open:
 
 	// Claim a slot. The thread asks for its id each time: a stored id would be wrong
 	// after a fork, or for the next thread on this stack.
-	CALLKERNEL(SYS_gettid)
+	MOVL $SYS_gettid, AX
+	SYSCALL
 	MOVL AX, R13
 	MOVL AX, R14
 search:
@@ -218,7 +216,8 @@ ring:
 	MOVL $1, DX
 	XORL R10, R10
 	XORL R8, R8
-	CALLKERNEL(SYS_futex)
+	MOVL $SYS_futex, AX
+	SYSCALL
 
 wait:
 	TESTQ R15, R15
@@ -237,7 +236,8 @@ sleep:
 	MOVL R13, DX
 	MOVQ SP, R10
 	XORL R8, R8
-	CALLKERNEL(SYS_futex)
+	MOVL $SYS_futex, AX
+	SYSCALL
 	CMPL slot_word(R15), R13
 	JNE  decided
 	CMPL AX, $ETIMEDOUT
