@@ -63,7 +63,7 @@ func TestFullDisk(t *testing.T) {
 	s.must(t, "", "attach", strconv.Itoa(c.PID))
 	s.mir(t, "tally", request("work"))
 	values := filepath.Join(disk, "values")
-	s.mir(t, "tally", strings.Replace(request("work"), `<process`, `<measuring delivery="5" destination="file://`+values+`"/><process`, 1))
+	s.mir(t, "tally", strings.Replace(request("work"), `<process`, `<measuring delivery="20" destination="file://`+values+`"/><process`, 1))
 	c.says("go")
 	filler := fill(t, disk)
 	// The last page of the journal's file may still have space for some records.

@@ -182,7 +182,7 @@ func (l *loads) compare(ctx context.Context, log *slog.Logger, p Process) {
 }
 
 // cameBack makes restored probes say that a library may have been opened again while no gateway was there. Processes
-// that have closed it are measured when they open it again.
+// that have closed it are measured when they open it again, as a woven probe measures any process that opens its library.
 func (l *loads) cameBack(ctx context.Context) error {
 	until := time.Now()
 	for _, p := range l.app.Probes() {
@@ -196,7 +196,7 @@ func (l *loads) cameBack(ctx context.Context) error {
 				continue
 			}
 			w.gap.Store(&gap{until, fmt.Sprintf("executions may be missing that were before %s, while no gateway was there: %s may have closed %s and opened it again meanwhile", until.Format(time.RFC3339), process, in.Name())})
-			if lacking := slices.DeleteFunc(l.app.processes.living(), w.plan.Measures); w.plan.Open() && len(lacking) > 0 {
+			if lacking := slices.DeleteFunc(l.app.processes.living(), w.plan.Measures); !p.woven && w.plan.Open() && len(lacking) > 0 {
 				alter(p, w, (translate.Libraries{Plan: w.plan}).Without(lacking), w.handles, w.at)
 			}
 			break
