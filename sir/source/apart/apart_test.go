@@ -91,7 +91,7 @@ func TestProcessFails(t *testing.T) {
 		{"memory", tight(), "of a.c: reading it needs more than 256 MB of memory"},
 		{"hang", short, "of a.c: reading it took more than 1ms, because the machine is busy"},
 		{"spin", tight(), "of a.c: reading it takes more than 1s of CPU time, the limit of this gateway (serve --parser-time)"},
-		{"serve", small, "of a.c: the document of its structure has more than 0 MB"},
+		{"serve", small, ".c: the document of its structure has more than 0 MB"},
 	} {
 		if _, err := reader(c.mode, c.limits).Read(t.Context(), "prog", resources); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.mode, err)
