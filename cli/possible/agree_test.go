@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// placers makes the placers of the placements. In trap, threads are held for the monitor, and there is none.
+// placers makes the placers of each placement. Trap has none: there the monitor itself executes requests.
 var placers = map[string][]rig.NewPlacer{
 	inline.Name: {func(t testing.TB, n *linux.Node) program.Placer { return closed(t, inline.New(n)) }},
 	kernel.Name: {func(t testing.TB, n *linux.Node) program.Placer {

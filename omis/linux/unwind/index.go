@@ -13,7 +13,7 @@ import (
 )
 
 // index finds entries of .eh_frame by the table of .eh_frame_hdr, which linkers write for the unwinders of programs. A
-// program may have hundreds of thousands of entries, of which few are ever asked for.
+// program may have hundreds of thousands of entries, but few of them are ever asked for.
 type index struct {
 	addr, tables uint64 // of .eh_frame_hdr and .eh_frame
 	rows         []byte // beginnings of functions and their entries, by distances from addr

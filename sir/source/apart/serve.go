@@ -58,7 +58,7 @@ func respond(out io.Writer, r *request) error {
 	program, err := source.ReadWatched(context.Background(), r.Program, r.Resources, func(number int, begins bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		_ = tell(answer{Number: number, Begins: begins}) // who does not read this gets no structure either
+		_ = tell(answer{Number: number, Begins: begins}) // a parent that has ended needs no structure
 	})
 	if err != nil && !errors.As(err, &a.Refused) {
 		return err

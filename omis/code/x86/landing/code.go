@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The code of a program may have hundreds of megabytes, of which a request needs a few functions. So a module keeps
+// The code of a program may have hundreds of megabytes, but a request needs only a few functions. So a module keeps
 // its file open instead of the code.
 
 // block is a part of the code.
