@@ -80,7 +80,8 @@ const (
 	If         Kind = "if"     // with its branches
 	Switch     Kind = "switch" // with its branches
 	Branch     Kind = "branch"
-	Block      Kind = "block"
+	Block      Kind = "block" // a construct of Fortran, or a loop that is executed once
+	Scope      Kind = "scope" // statements in braces that are no part of another statement
 	Try        Kind = "try"
 	Catch      Kind = "catch"
 	Finally    Kind = "finally"

@@ -79,7 +79,7 @@ func (m *Module) onlyNamed(id string) *sir.Region {
 }
 
 // ofSources matches the ids of regions that only sources have.
-var ofSources = regexp.MustCompile(`/(if|switch|block|try|throw|return|stop|openmp|io|allocation|lock|spawn|deferred)[0-9]+(\.[a-z]+[0-9]*)?$`)
+var ofSources = regexp.MustCompile(`/(if|switch|block|scope|try|throw|return|stop|openmp|io|allocation|lock|spawn|deferred)[0-9]+(\.[a-z]+[0-9]*)?$`)
 
 // ofBranches matches the ids of branches of an if or a switch.
 var ofBranches = regexp.MustCompile(`/(if|switch)[0-9]+\.[a-z]+[0-9]*$`)

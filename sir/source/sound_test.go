@@ -20,20 +20,20 @@ var beginnings = map[string]map[sir.Kind]*regexp.Regexp{
 		sir.Loop: regexp.MustCompile(`^for\b`), sir.Body: regexp.MustCompile(`^\{`), sir.If: regexp.MustCompile(`^if\b`), sir.Switch: regexp.MustCompile(`^(switch|select)\b`),
 		sir.Branch: regexp.MustCompile(`^(\{|case\b|default\b)`), sir.Return: regexp.MustCompile(`^return\b`), sir.Spawn: regexp.MustCompile(`^go\b`), sir.Deferred: regexp.MustCompile(`^defer\b`),
 		sir.Function: regexp.MustCompile(`^func\b`), sir.Method: regexp.MustCompile(`^func\b`), sir.Lambda: regexp.MustCompile(`^func\b`),
-		sir.Call: regexp.MustCompile(`(?s)^[\pL_(\[*&"].*\)$`), sir.Throw: regexp.MustCompile(`^panic\b`), sir.Allocation: regexp.MustCompile(`^(make|new|append)\b`),
+		sir.Call: regexp.MustCompile(`(?s)^[\pL_(\[*&"].*\)$`), sir.Throw: regexp.MustCompile(`^panic\b`), sir.Scope: regexp.MustCompile(`^\{`), sir.Allocation: regexp.MustCompile(`^(make|new|append)\b`),
 	},
 	"c": {
 		sir.Loop: regexp.MustCompile(`^(for|while|do|[\w]+ *\()`), sir.If: regexp.MustCompile(`^if\b`), sir.Switch: regexp.MustCompile(`^switch\b`),
 		sir.Branch: regexp.MustCompile(`^\S`), sir.Return: regexp.MustCompile(`^(co_)?return\b`), sir.Call: regexp.MustCompile(`(?s)^.*\)$`),
 		sir.OpenMP: regexp.MustCompile(`^# *pragma`), sir.Function: regexp.MustCompile(`^[\pL_\[(*~:]`), sir.Class: regexp.MustCompile(`^(class|struct|union)\b`),
 		sir.Throw: regexp.MustCompile(`^throw\b`), sir.Try: regexp.MustCompile(`^try\b`), sir.Catch: regexp.MustCompile(`^catch\b`), sir.Module: regexp.MustCompile(`^(inline +)?namespace\b`),
-		sir.Lambda: regexp.MustCompile(`^\[`), sir.Allocation: regexp.MustCompile(`^(::)? *(new|delete)\b`),
+		sir.Lambda: regexp.MustCompile(`^\[`), sir.Allocation: regexp.MustCompile(`^(::)? *(new|delete)\b`), sir.Scope: regexp.MustCompile(`^\{`),
 	},
 	"java": {
 		sir.Loop: regexp.MustCompile(`^(for|while|do)\b`), sir.If: regexp.MustCompile(`^if\b`), sir.Switch: regexp.MustCompile(`^switch\b`), sir.Branch: regexp.MustCompile(`^\S`),
 		sir.Return: regexp.MustCompile(`^return\b`), sir.Throw: regexp.MustCompile(`^throw\b`), sir.Try: regexp.MustCompile(`^try\b`), sir.Catch: regexp.MustCompile(`^catch\b`),
 		sir.Finally: regexp.MustCompile(`^finally\b`), sir.Lock: regexp.MustCompile(`^synchronized\b`), sir.Call: regexp.MustCompile(`(?s)^.*\);?$`), sir.Method: regexp.MustCompile(`^[\pL_@<{]`),
-		sir.Class: regexp.MustCompile(`^[\pL_@{]`), sir.Allocation: regexp.MustCompile(`new\b`),
+		sir.Class: regexp.MustCompile(`^[\pL_@{]`), sir.Allocation: regexp.MustCompile(`new\b`), sir.Scope: regexp.MustCompile(`^\{`),
 	},
 	"fortran": {
 		sir.Loop: regexp.MustCompile(`(?i)^(d *o|\w+ *: *do|\()`), sir.If: regexp.MustCompile(`(?i)^(i *f|\w+ *: *if)`), sir.Switch: regexp.MustCompile(`(?i)^(select|\w+ *: *select)`),

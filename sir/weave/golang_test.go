@@ -25,6 +25,7 @@ func TestGoText(t *testing.T) {
 		{"p:p.f/return1", "func f() int { return g() }", "func f() int { D on; return g() }"},
 		{"p:p.f/switch1.case1", "func f(n int) {\n\tswitch n {\n\tcase 1:\n\t\tg()\n\t\tfallthrough\n\tdefault:\n\t}\n}", "func f(n int) { D\n\tswitch n {\n\tcase 1: on;\n\t\tg()\n\t\toff; fallthrough\n\tdefault:\n\t}\n}"},
 		{"p:p.f/switch1", "func f(n int) {\n\tswitch n {\n\tcase 1:\n\t\tbreak\n\t}\n}", "func f(n int) { D\n\ton; switch n {\n\tcase 1:\n\t\tbreak\n\t}; off\n}"},
+		{"p:p.f/scope1", "func f(n int) {\n\t{\n\t\tif n > 1 { return }\n\t\tg()\n\t}\n}", "func f(n int) { D\n\t{ on;\n\t\tif n > 1 { off; return }\n\t\tg(); off\n\t}\n}"},
 		{"p:p.f/call.*", "func f() { g(); h() }", "func f() { D on; g(); off; h() }"},
 		{"p:p.f/call.*", "func f() { a, b := g(); h(a, b) }", "func f() { D on; a, b := g(); off; h(a, b) }"},
 		{"p:p.f/call.*", "func f() { if a := g(); a > 0 { h() } }", "func f() { D if a := call(on(), g()); a > 0 { h() } }"},

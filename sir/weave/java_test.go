@@ -19,6 +19,7 @@ func TestJavaText(t *testing.T) {
 		{"p:P.f()/loop1", "class P { void f() {\n a: b: for (;;) continue a;\n} }", "class P { void f() {\n { B a: b: for (;;) continue a; E }\n} }"},
 		{"p:P.f()/loop1", "class P { void f() { switch (n) { case A: for (;;) g(); } } }", "class P { void f() { switch (n) { case A: { B for (;;) g(); E } } } }"},
 		{"p:P.f()/loop1/body", "class P { void f() { for (;;) { g(\"\"\"\n \" }\n\"\"\"); } } }", "class P { void f() { for (;;) { B { g(\"\"\"\n \" }\n\"\"\"); } E } } }"},
+		{"p:P.f()/scope1", "class P { void f() { a: { if (n) break a; g(); } } }", "class P { void f() { { B a: { if (n) break a; g(); } E } } }"},
 		{"p:P.f()/call.g", "class P { void f() { if (a) g(); else h(); } }", "class P { void f() { if (a) { B g(); E } else h(); } }"},
 		{"p:P.f()/try1.catch1", "class P { void f() { try { g(); } catch (E e) { throw e; } finally { h(); } } }", "class P { void f() { try { g(); } catch (E e) { B throw e; E } finally { h(); } } }"},
 		{"p:P.f()/try1.finally", "class P { void f() { try { g(); } finally { h(); } } }", "class P { void f() { try { g(); } finally { B h(); E } } }"},

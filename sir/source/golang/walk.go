@@ -93,6 +93,10 @@ func (p place) Visit(n ast.Node) ast.Visitor {
 		in.clauses(n.Body)
 	case *ast.SelectStmt:
 		p.choice(n, "select").clauses(n.Body)
+	case *ast.BlockStmt:
+		p.statements(n.List)
+	case *ast.LabeledStmt:
+		p.statements([]ast.Stmt{n.Stmt})
 	case *ast.CallExpr:
 		return p.call(n)
 	case *ast.ReturnStmt:
@@ -238,9 +242,29 @@ func (p place) clauses(b *ast.BlockStmt) {
 			}
 		}
 		in := p.add(n)
-		for child := range children(s) {
-			in.all(child)
+		switch c := s.(type) {
+		case *ast.CaseClause:
+			for _, e := range c.List {
+				in.all(e)
+			}
+			in.statements(c.Body)
+		case *ast.CommClause:
+			if c.Comm != nil {
+				in.all(c.Comm)
+			}
+			in.statements(c.Body)
 		}
+	}
+}
+
+// statements visits statements. A block that is no part of another one is a region.
+func (p place) statements(list []ast.Stmt) {
+	for _, s := range list {
+		in := p
+		if b, ok := s.(*ast.BlockStmt); ok {
+			in = p.add(p.walker.node(b, sir.Scope))
+		}
+		in.all(s)
 	}
 }
 
@@ -251,32 +275,4 @@ func fallsThrough(c *ast.CaseClause) bool {
 	}
 	last, ok := c.Body[len(c.Body)-1].(*ast.BranchStmt)
 	return ok && last.Tok == token.FALLTHROUGH
-}
-
-// children returns the pieces of a clause.
-func children(s ast.Stmt) func(yield func(ast.Node) bool) {
-	return func(yield func(ast.Node) bool) {
-		switch c := s.(type) {
-		case *ast.CaseClause:
-			for _, e := range c.List {
-				if !yield(e) {
-					return
-				}
-			}
-			for _, s := range c.Body {
-				if !yield(s) {
-					return
-				}
-			}
-		case *ast.CommClause:
-			if c.Comm != nil && !yield(c.Comm) {
-				return
-			}
-			for _, s := range c.Body {
-				if !yield(s) {
-					return
-				}
-			}
-		}
-	}
 }

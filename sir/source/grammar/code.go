@@ -152,7 +152,11 @@ func (w *walker) choice(i int, s *scope, into *[]*outline.Node) {
 			b := w.add(w.node(c, sir.Branch, form), &n.Nodes)
 			b.Falls = !rule && w.falls(c)
 			b.Empty = nothing.MatchString(w.source(c)[w.label(c):])
-			w.inside(c, s, &b.Nodes)
+			if rule {
+				w.inside(c, s, &b.Nodes)
+			} else {
+				w.statements(c, s, &b.Nodes)
+			}
 			c += int(w.list[c].size)
 		}
 	}
@@ -183,7 +187,7 @@ func (w *walker) falls(i int) bool {
 	switch w.role(last) {
 	case leave, returns, throws, repeat, jump:
 		return false
-	case statement, label:
+	case statement, braces, label:
 		return w.falls(last)
 	}
 	return true
@@ -207,6 +211,17 @@ func (w *walker) try(i int, s *scope, into *[]*outline.Node) {
 				w.visit(c, c+int(w.list[c].size), s, &n.Nodes)
 			}
 		}
+	}
+}
+
+// statements makes regions of all pieces inside a list of statements, and of blocks that are no part of another statement.
+func (w *walker) statements(i int, s *scope, into *[]*outline.Node) {
+	for c, end := i+1, i+int(w.list[i].size); c < end && c < len(w.list); {
+		inner := into
+		if w.role(c) == braces && s.function {
+			inner = &w.add(w.node(c, sir.Scope, ""), into).Nodes
+		}
+		c = w.visit(c, end, s, inner)
 	}
 }
 

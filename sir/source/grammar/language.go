@@ -32,6 +32,7 @@ type role uint8
 const (
 	none      role = iota
 	statement      // without a region of its own
+	braces         // a list of statements
 	function
 	method
 	class
@@ -96,7 +97,7 @@ var roles = map[string]role{
 	"template_declaration": template, "linkage_specification": linkage, "storage_class_specifier": storage, "function_declarator": functionDeclarator, "pointer_declarator": pointerDeclarator,
 	"declaration": declaration, "parameter_declaration": parameter, "formal_parameter": parameter, "spread_parameter": parameter,
 	"labeled_statement": label, "goto_statement": jump, "break_statement": leave, "continue_statement": repeat, "package_declaration": packaging,
-	"compound_statement": statement, "expression_statement": statement, "block": statement, "local_variable_declaration": statement, "yield_statement": statement,
+	"compound_statement": braces, "block": braces, "constructor_body": braces, "expression_statement": statement, "local_variable_declaration": statement, "yield_statement": statement,
 	"annotation": skipped, "marker_annotation": skipped, "class_body": statement, "translation_unit": statement, "program": statement,
 }
 

@@ -171,6 +171,8 @@ func (w *walker) visit(i, end int, s *scope, into *[]*outline.Node) (next int) {
 		w.jumps(i, r, s, into)
 	case call, methodCall, create, destroy:
 		w.call(i, r, s, into)
+	case braces, switchCase:
+		w.statements(i, s, into)
 	case returns, throws, synchronized:
 		n := w.node(i, map[role]sir.Kind{returns: sir.Return, throws: sir.Throw, synchronized: sir.Lock}[r], "")
 		w.inside(i, s, &w.add(n, into).Nodes)
@@ -192,7 +194,7 @@ func (w *walker) jumps(i int, r role, s *scope, into *[]*outline.Node) {
 			w.file.Miss(start, end, "this goto leads backwards: the loop that it makes is not listed, and loops have other numbers in machine code")
 		}
 	}
-	w.inside(i, s, into)
+	w.statements(i, s, into)
 }
 
 // preprocessor handles what the preprocessor decides.
@@ -217,13 +219,13 @@ func (w *walker) preprocessor(i int, r role, s *scope, into *[]*outline.Node) {
 		if f := strings.Fields(string(line)); len(f) == 2 && f[0] == "#if" && f[1] == "0" {
 			for c := range w.children(i) {
 				if w.role(c) == otherBranch {
-					w.inside(c, s, into)
+					w.statements(c, s, into)
 				}
 			}
 			return
 		}
 	}
-	w.inside(i, s, into)
+	w.statements(i, s, into)
 }
 
 // quoted returns the name of an included file between quotes, "" if there is none.

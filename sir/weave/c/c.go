@@ -72,7 +72,7 @@ func (s *Source) region(l *woven.Region, begin string) ([]woven.Edit, error) {
 		return p.inBraces()
 	case sir.Call:
 		return p.call()
-	case sir.Loop, sir.If, sir.Switch, sir.Block, sir.Body, sir.Return, sir.Throw, sir.Try, sir.OpenMP:
+	case sir.Loop, sir.If, sir.Switch, sir.Block, sir.Scope, sir.Body, sir.Return, sir.Throw, sir.Try, sir.OpenMP:
 		return p.statement()
 	case sir.Branch:
 		if form := l.Form; form == "case" || form == "default" || form == "type" {

@@ -94,7 +94,7 @@ func (p *piece) edits() ([]woven.Edit, error) {
 			return nil, errors.New("the statements behind a label of a switch are no block: measure regions inside, or the switch")
 		}
 		return p.statement()
-	case sir.Loop, sir.If, sir.Switch, sir.Block, sir.Body, sir.Return, sir.Throw, sir.Try, sir.Lock:
+	case sir.Loop, sir.If, sir.Switch, sir.Block, sir.Scope, sir.Body, sir.Return, sir.Throw, sir.Try, sir.Lock:
 		return p.statement()
 	}
 	return nil, fmt.Errorf("a region of the type %s is an expression, and only statements can be woven", p.At.Kind)
