@@ -215,7 +215,7 @@ func TestMetricsOfAllocations(t *testing.T) {
 func TestMetricsOfLocks(t *testing.T) {
 	a := startActivity(t)
 	a.measure("BLOCKED_COUNT", "BLOCKED_TIME", "linux:WAIT_COUNT")
-	calls := startStrace(t, a.p.PID, "futex")
+	calls := startStrace(t, a.p.PID, "-e", "trace=futex")
 	own := a.do("locks", 40)
 	v := a.values(t, "activity", "probe-1", 3)
 	waits := regexp.MustCompile(`FUTEX_WAIT(_PRIVATE)?, 2[,)]`).FindAllString(calls(), -1)
@@ -277,12 +277,12 @@ func queued(t *testing.T, pid int) (threads int, ns float64) {
 	return threads, ns
 }
 
-// startStrace traces some system calls of a process with all its threads. The returned function ends the
+// startStrace traces system calls of a process with all its threads. The returned function ends the
 // tracing, and returns what strace wrote.
-func startStrace(t *testing.T, pid int, calls string) func() string {
+func startStrace(t *testing.T, pid int, more ...string) func() string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
-	cmd := exec.Command("strace", "-f", "-o", out, "-e", "trace="+calls, "-p", strconv.Itoa(pid))
+	cmd := exec.Command("strace", append(more, "-f", "-o", out, "-p", strconv.Itoa(pid))...)
 	said, err := cmd.StderrPipe()
 	if err == nil {
 		err = cmd.Start()

@@ -188,22 +188,46 @@ func milliseconds(d time.Duration) *int64 {
 }
 
 func (o *probeOptions) run(ctx context.Context, g *globals, c *client.Client, request *mir.InstrRequest) error {
-	done := g.patience("planting the probe")
-	// An interrupt must not end the wait: the probe would be left, and its id not be known.
-	p, err := o.plant(context.WithoutCancel(ctx), c, request)
-	done()
+	if o.measureFor <= 0 {
+		p, err := o.plant(ctx, g, c, request)
+		if err != nil {
+			return err
+		}
+		return o.printMade(g, p.Last())
+	}
+	m, err := o.measure(ctx, g, c, request)
 	if err != nil {
 		return err
 	}
-	if o.measureFor <= 0 {
-		return o.printMade(g, p.Last())
+	return o.printMeasured(g, m)
+}
+
+// measurement is what a probe has measured in its life.
+type measurement struct {
+	made   client.Status // after it was planted
+	read   reading
+	lasted time.Duration
+}
+
+// measure plants a probe, reads it after the time that the flags say, and removes it.
+func (o *probeOptions) measure(ctx context.Context, g *globals, c *client.Client, request *mir.InstrRequest) (m measurement, err error) {
+	p, err := o.plant(ctx, g, c, request)
+	if err != nil {
+		return m, err
 	}
-	done = g.patience(fmt.Sprintf("measuring for %v", o.measureFor))
-	made := p.Last()
+	m.made = p.Last()
 	planted := time.Now()
+	done := g.patience(fmt.Sprintf("measuring for %v", o.measureFor))
 	measures(ctx, p, planted.Add(o.measureFor))
 	done()
-	return o.finish(context.WithoutCancel(ctx), g, c, p, planted, made)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	m.read, err = readProbe(bounded, c, p)
+	m.lasted = time.Since(planted)
+	if left := p.Remove(bounded); left != nil {
+		return m, fmt.Errorf("probe %s was not removed: %w", p.ID, left)
+	}
+	return m, err
 }
 
 // measures waits until the time has come, the command is interrupted or the processes have ended.
@@ -226,13 +250,20 @@ func measures(ctx context.Context, p *client.Probe, end time.Time) {
 }
 
 // plant makes the probe, of the thread with the name that was given.
-func (o *probeOptions) plant(ctx context.Context, c *client.Client, request *mir.InstrRequest) (*client.Probe, error) {
-	thread, err := threadNamed(ctx, c, o.app, o.thread)
-	if err != nil {
+func (o *probeOptions) plant(ctx context.Context, g *globals, c *client.Client, request *mir.InstrRequest) (*client.Probe, error) {
+	defer g.patience("planting the probe")()
+	// An interrupt must not end the wait: the probe would be left, and its id not be known.
+	ctx = context.WithoutCancel(ctx)
+	if err := o.addEntities(ctx, c, request); err != nil {
 		return nil, err
 	}
-	request.Entities = nested([]mir.Entity{{Kind: mir.Node, ID: o.node}, {Kind: mir.Process, ID: o.process}, {Kind: mir.Thread, ID: thread}})
 	return c.Instrument(ctx, o.app, request)
+}
+
+func (o *probeOptions) addEntities(ctx context.Context, c *client.Client, request *mir.InstrRequest) error {
+	thread, err := threadNamed(ctx, c, o.app, o.thread)
+	request.Entities = nested([]mir.Entity{{Kind: mir.Node, ID: o.node}, {Kind: mir.Process, ID: o.process}, {Kind: mir.Thread, ID: thread}})
+	return err
 }
 
 // printMade prints what was planted.
@@ -247,25 +278,14 @@ func (o *probeOptions) printMade(g *globals, p client.Status) error {
 	return err
 }
 
-// finish prints the values of a probe and removes it, also if the values cannot be read.
-func (o *probeOptions) finish(ctx context.Context, g *globals, c *client.Client, p *client.Probe, planted time.Time, made client.Status) error {
-	bounded, cancel := context.WithTimeout(ctx, grace)
-	defer cancel()
-	r, err := readProbe(bounded, c, p)
-	lasted := time.Since(planted)
-	if left := p.Remove(bounded); left != nil {
-		return fmt.Errorf("probe %s was not removed: %w", p.ID, left)
+func (o *probeOptions) printMeasured(g *globals, m measurement) error {
+	if !o.format.json {
+		return m.read.print(g.streams.Out, o.format)
 	}
-	if err != nil {
-		return err
+	if m.read.probe.Gone {
+		m.read.probe.Placements = m.made.Placements // an ended process has none
 	}
-	if o.format.json {
-		if r.probe.Gone {
-			r.probe.Placements = made.Placements // an ended process has none
-		}
-		return printJSON(g.streams.Out, measuredOf(&r, lasted))
-	}
-	return r.print(g.streams.Out, o.format)
+	return printJSON(g.streams.Out, measuredOf(&m.read, m.lasted))
 }
 
 // measured is what "probe add --for --json" prints.

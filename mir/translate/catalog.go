@@ -191,7 +191,7 @@ func unknown(name string) string {
 	_, base := splitSpace(name)
 	base, parameter, _ := strings.Cut(base, ":")
 	if m, ok := metric(base, false); ok && m.byCall && (strings.HasPrefix(parameter, "%") || parameter == "*") {
-		return "no metric " + name + ": a metric is of all system calls, of one name or of one class; the classes of system calls are %" + strings.Join(slices.Sorted(maps.Keys(classes)), ", %")
+		return "no metric " + name + ": a metric is of all system calls, of one name or of one class; the classes of system calls are %" + strings.Join(slices.Sorted(maps.Keys(classes)), ", %") + "; \"mirador syscalls\" measures each call"
 	}
 	return "no metric " + name + nearMetrics(name) + "; GET /catalog lists the metrics"
 }

@@ -3,6 +3,7 @@ package calls
 import (
 	_ "embed"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,6 +69,9 @@ func ByName(name string) (c *Call, ok bool) {
 	c, ok = parsed().byName[name]
 	return c, ok
 }
+
+// Names returns the names of all calls of the table, sorted.
+func Names() []string { return slices.Sorted(maps.Keys(parsed().byName)) }
 
 // ByNumber finds the call with a number. A call that is not in the table gets a name made
 // of its number, and six integer parameters.
