@@ -41,7 +41,7 @@ func field(pid int, name string) string {
 // three processes on one processor, of which at most one runs.
 func TestGateDuet(t *testing.T) {
 	g := newGated(t, "-DROUNDS=2000")
-	cmd := g.command(t, slowerPrice, "--base=base/work 1 stay", "--head=head/work 1 stay", "--rounds=1", "--block=50ms", "--json")
+	cmd := g.command(t, slowerPrice, "--base=base/work 1 nap", "--head=head/work 1 nap", "--rounds=1", "--block=50ms", "--json")
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	if err != nil {
 		t.Fatal(err)
@@ -107,12 +107,13 @@ func (g *gated) observe(t *testing.T, seen map[string]bool) int {
 		}
 		return states
 	}
+	runs := func(state string) bool { return state == "R (running)" || state == "S (sleeping)" } // not stopped
 	// A program ran all the time if it did before and after the others were looked at.
 	before, after := states(), states()
 	ran := 0
 	for i, pid := range pids {
 		seen[before[i]] = true
-		if before[i] == "R (running)" && after[i] == before[i] {
+		if runs(before[i]) && runs(after[i]) {
 			ran++
 			if cpus := field(pid, "Cpus_allowed_list"); strings.ContainsAny(cpus, ",-") && field(pid, "State") == "T (stopped)" {
 				t.Errorf("process %d may run on the processors %s", pid, cpus)
@@ -128,7 +129,7 @@ func (g *gated) observe(t *testing.T, seen map[string]bool) int {
 // TestGateDuetKilled kills a gate while its programs are stopped: none stays stopped, none is left.
 func TestGateDuetKilled(t *testing.T) {
 	g := newGated(t)
-	cmd := g.command(t, slowerPrice, "--base=base/work 1 stay", "--head=head/work 1 stay", "--rounds=1000")
+	cmd := g.command(t, slowerPrice, "--base=base/work 1 nap", "--head=head/work 1 nap", "--rounds=1000")
 	if err := startTied(cmd); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +158,7 @@ func TestGateDuetRefuses(t *testing.T) {
 		{"1", exitUsage, "not ids of processes"},
 		{"head/work 1000", exitFailed, "ended during the measurement"},
 	} {
-		out, errs, status := g.run(t, slowerPrice, "--base=base/work 1 stay", "--head="+test.head)
+		out, errs, status := g.run(t, slowerPrice, "--base=base/work 1 nap", "--head="+test.head)
 		if status != test.status || !strings.Contains(errs, test.want) {
 			t.Errorf("%s: status %d, want %d and %q\n%s%s", test.head, status, test.status, test.want, out, errs)
 		}
@@ -171,7 +172,7 @@ func TestGateSelfTest(t *testing.T) {
 	test := func(requests string, status int, want string, args ...string) report.Report {
 		t.Helper()
 		cmd := g.command(t, requests, args...)
-		cmd.Args = append([]string{miradorPath, "gate", "self-test", "--head=base/work 1 stay", "--rounds=1", "--block=50ms", "--json"}, args...)
+		cmd.Args = append([]string{miradorPath, "gate", "self-test", "--head=base/work 1 nap", "--rounds=1", "--block=50ms", "--json"}, args...)
 		var errs strings.Builder
 		cmd.Stderr = &errs
 		out, _ := cmd.Output()

@@ -76,6 +76,17 @@ func (w *watched) hasEnded() bool {
 	}
 }
 
+// ends is hasEnded for a process that may be ending: the gateway sees in /proc that a process
+// ends before the kernel reports the end.
+func (w *watched) ends() bool {
+	const moment = 100 * time.Millisecond
+	select {
+	case <-w.ended:
+	case <-time.After(moment):
+	}
+	return w.hasEnded()
+}
+
 // failure says how the process has failed, "" if it has not, or the kernel does not say. A
 // process is listed with its status a moment after the event of its end.
 func (w *watched) failure() string {

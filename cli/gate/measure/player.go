@@ -50,7 +50,7 @@ func (r *Runner) enter(ctx context.Context, s Side, limits []request.Limit) (p *
 	if err == nil {
 		err = r.settle(ctx, p, limits)
 	}
-	if err != nil && p.hasEnded() && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && p.ends() {
 		err = p.early()
 	}
 	return p, err

@@ -1,7 +1,8 @@
 /* work N calls price N times and ends; with "crash" it ends by a signal, with "fail" with a status,
-   with "stay" it continues until it is ended, with "fork" its child does; with "serve" it calls price once for
-   each connection to the port N, with "answer" once for each byte that it answers there, and with "ask" it
-   asks there without end. EXTRA is the number of calls that a change adds. */
+   with "stay" it continues until it is ended, with "fork" its child does, with "nap" it sleeps in
+   between most of the time; with "serve" it calls price once for each connection to the port N,
+   with "answer" once for each byte that it answers there, and with "ask" it asks there, sleeping
+   most of the time. EXTRA is the number of calls that a change adds. */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -56,12 +57,27 @@ static __attribute__((noinline)) void serve(int port)
 		sink += price(one);
 }
 
+/* nap lets a program sleep most of the time. It is to be called after each call of price. */
+static void nap(void)
+{
+	static int calls;
+	if (++calls % 64 == 0)
+		usleep(1000);
+}
+
 /* ping asks for an answer, or answers, as long as the other side does. */
 static void ping(int fd, int asks)
 {
 	char byte = 0;
-	while ((!asks || write(fd, &byte, 1) == 1) && read(fd, &byte, 1) == 1 && (asks || (sink += price(byte), write(fd, &byte, 1) == 1)))
-		;
+	while ((!asks || write(fd, &byte, 1) == 1) && read(fd, &byte, 1) == 1) {
+		if (asks) {
+			nap();
+			continue;
+		}
+		sink += price(byte);
+		if (write(fd, &byte, 1) != 1)
+			break;
+	}
 }
 
 static __attribute__((noinline)) void answer(int port)
@@ -104,5 +120,10 @@ int main(int argc, char **argv)
 	if (strcmp(mode, "stay") == 0)
 		for (;;)
 			sink += price(sink);
+	if (strcmp(mode, "nap") == 0)
+		for (;;) {
+			sink += price(sink);
+			nap();
+		}
 	return 0;
 }
