@@ -36,8 +36,11 @@ criu: ## make sure of a CRIU that works, to save, restore and migrate processes
 # Tests of live processes wait half of their time, so one package more than processors runs.
 PACKAGES = $(shell expr $$(nproc) + 1)
 
+# lint has vetted already.
+TESTFLAGS = -count=1 -vet=off -p=$(PACKAGES) -timeout=12m
+
 test: needs-test lint ## run every test; a skipped one is a failure
-	go run ./scripts/testreport -count=1 -p=$(PACKAGES) -timeout=12m ./... -- -count=1 -p=$(PACKAGES) -timeout=12m -race $(RACE)
+	go run ./scripts/testreport $(TESTFLAGS) ./... -- $(TESTFLAGS) -race $(RACE)
 
 survive: needs-test ## run what targets must survive TIMES (20) times, and count
 	go run ./scripts/survive -times $(TIMES)
