@@ -112,6 +112,29 @@ func TestIntervalsMoveTogether(t *testing.T) {
 	stands(t, 2, 2, near)
 }
 
+// TestRecordsOfEndsMoveTogether checks that requests that record the beginnings and the ends of executions run in one
+// placement: two placements may give a thread that has ended before it was examined different tokens.
+func TestRecordsOfEndsMoveTogether(t *testing.T) {
+	b, near, far, p := startPlacements(t)
+	life := map[*fake.Placer]uint64{near: 2, far: 1} // the time when it was first seen, and when it began
+	for placer, started := range life {
+		placer.Started = func(int) uint64 { return started }
+	}
+	b.must(": pa_trace_create(100) pa_counter_create()",
+		"thread_reached_addr([],0x10) : pa_counter_add([pa_c_1],1) pa_trace_stack([pa_b_1],1)",
+		"thread_reached_addr([],0x130) : pa_trace_stack([pa_b_1],2)",
+		"thread_reached_addr([],0x20) : pa_trace_add([pa_b_1],3)",
+		": csr_enable([])")
+	b.runs("c_1", "far", "near: c_2, which opens or closes the same intervals, cannot run there")
+	b.runs("c_2", "far", "")
+	b.runs("c_3", "near", "")
+	p.Reach(11, 0x10, 0x7000)
+	p.Reach(11, 0x130, 0x7000)
+	if lost, records := b.traced(0); lost != 0 || !slices.Equal(records, []string{"t_1:1:28672", "t_1:2:28672"}) {
+		t.Errorf("%d lost, %v", lost, records)
+	}
+}
+
 // TestReenabledProgramJoinsTheOthers checks that a request that is enabled again has the placement
 // that the other requests of its intervals have now.
 func TestReenabledProgramJoinsTheOthers(t *testing.T) {

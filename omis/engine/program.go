@@ -107,8 +107,8 @@ func (t *Tool) cell(token omis.Token) (service.Cell, bool) {
 	return cell, ok
 }
 
-// Intervals returns the cells in which the action list opens and closes intervals. The caller holds
-// Engine.admin.
+// Intervals returns the cells in which the action list opens and closes intervals, and the traces in which it
+// records where on the stack executions begin and end. The caller holds Engine.admin.
 func (c *csr) Intervals() []service.Cell {
 	if g := c.tool.e.reg.generation.Load() + 1; c.cellsAt != g {
 		c.cells, c.cellsAt = c.findIntervals(), g
@@ -118,9 +118,11 @@ func (c *csr) Intervals() []service.Cell {
 
 func (c *csr) findIntervals() []service.Cell {
 	var cells []service.Cell
-	for cell := range c.Changes() {
-		if cell.Kind().HasIntervals() {
-			cells = append(cells, cell)
+	for i := range c.steps {
+		for cell := range c.changedBy(&c.steps[i]) {
+			if cell.Kind().HasIntervals() || cell.Kind() == program.StoreTraces && c.steps[i].op().Load.From == program.FromStack {
+				cells = append(cells, cell)
+			}
 		}
 	}
 	return cells
@@ -130,14 +132,8 @@ func (c *csr) findIntervals() []service.Cell {
 func (c *csr) Changes() iter.Seq[service.Cell] {
 	return func(yield func(service.Cell) bool) {
 		for i := range c.steps {
-			s := &c.steps[i]
-			if s.do.compile == nil || s.subject < 0 {
-				continue
-			}
-			conv := conversions{tool: c.tool}
-			objs, _ := conv.objects(s.args[s.subject], s.service.Params[s.subject])
-			for _, o := range objs {
-				if cell, ok := o.(*item).value.(service.Cell); ok && !yield(cell) {
+			for cell := range c.changedBy(&c.steps[i]) {
+				if !yield(cell) {
 					return
 				}
 			}
@@ -145,11 +141,34 @@ func (c *csr) Changes() iter.Seq[service.Cell] {
 	}
 }
 
-// times reports whether an action opens or closes intervals.
-func (s step) times() bool {
+// changedBy yields the cells that an action changes.
+func (c *csr) changedBy(s *step) iter.Seq[service.Cell] {
+	return func(yield func(service.Cell) bool) {
+		if s.do.compile == nil || s.subject < 0 {
+			return
+		}
+		conv := conversions{tool: c.tool}
+		objs, _ := conv.objects(s.args[s.subject], s.service.Params[s.subject])
+		for _, o := range objs {
+			if cell, ok := o.(*item).value.(service.Cell); ok && !yield(cell) {
+				return
+			}
+		}
+	}
+}
+
+// op returns the operation of an action, without what it loads from events; no operation if only the monitor can
+// execute the action.
+func (s step) op() program.Op {
 	if s.do.compile == nil {
-		return false
+		return program.Op{}
 	}
 	op, err := s.do.compile(service.Arguments(s.args))
-	return err == nil && op.Times()
+	if err != nil {
+		return program.Op{}
+	}
+	return op
 }
+
+// times reports whether an action opens or closes intervals.
+func (s step) times() bool { return s.op().Times() }

@@ -7,8 +7,10 @@ import (
 	"mirador/omis/service"
 )
 
-// bond is a group of requests that open and close intervals in the same cells. In a process all of them run
-// in one place, because an interval can be closed only where it was opened.
+// bond is a group of requests that open and close intervals in the same cells, or record beginnings and ends of
+// executions in the same traces. In a process all of them run in one place, because an interval can be closed only
+// where it was opened, and because a reader pairs records: those of two places are read at different times, and two
+// places may disagree about which thread it was that has ended since.
 type bond struct {
 	members []*candidate
 	level   int      // index in the node's placements; their number, one more than the last index, means the monitor

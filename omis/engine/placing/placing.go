@@ -111,7 +111,8 @@ func (c *Request) Missed() (t time.Time) {
 type Owner interface {
 	// Compile makes a program of the action list for a process, or says why that is impossible.
 	Compile(*Process) ([]Step, error)
-	// Intervals returns the cells in which the request opens or closes intervals.
+	// Intervals returns the cells in which the request opens or closes intervals, or records where on the stack
+	// executions begin or end.
 	Intervals() []service.Cell
 	// Changes yields the cells that the request changes.
 	Changes() iter.Seq[service.Cell]
