@@ -73,18 +73,36 @@ func (b *branches) finder(ctx context.Context) func(*translate.Module, *sir.Regi
 	}
 }
 
-// NameSources says where sources of the application's programs are, which may not be where the programs were built.
+// NameSources says where sources of the application's programs are, which may not be where the programs were built. The
+// next gateway knows it too, because it finds the branches of probes again.
 func (r *Registry) NameSources(app string, files []string) error {
 	a, err := r.App(app)
 	if err != nil {
 		return err
 	}
-	b := &a.branches
+	a.op.Lock()
+	defer a.op.Unlock()
+	if !a.branches.name(files) {
+		return nil
+	}
+	return a.writeSelf()
+}
+
+// name adds names of files, and reports whether that changed something.
+func (b *branches) name(files []string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.files = append(slices.DeleteFunc(b.files, func(f string) bool { return slices.Contains(files, f) }), files...)
+	before := b.files
+	b.files = append(slices.DeleteFunc(slices.Clone(before), func(f string) bool { return slices.Contains(files, f) }), files...)
 	b.files = b.files[max(0, len(b.files)-mostNamed):]
-	return nil
+	return !slices.Equal(before, b.files)
+}
+
+// named returns the names of files, the latest last.
+func (b *branches) named() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.files
 }
 
 // find returns the structure of the file that the debug information names, or of the named one at another place whose path has the
@@ -96,9 +114,8 @@ func (b *branches) find(ctx context.Context, file string, built time.Time) (p si
 		}
 	}
 	const name = "if the file is at another place, name it as a resource of a sirreq of this application"
-	b.mu.Lock()
 	most, found := 0, []string{}
-	for _, f := range b.files {
+	for _, f := range b.named() {
 		n := commonEnd(f, file)
 		if n > most {
 			most, found = n, nil
@@ -107,7 +124,6 @@ func (b *branches) find(ctx context.Context, file string, built time.Time) (p si
 			found = append(found, f)
 		}
 	}
-	b.mu.Unlock()
 	switch len(found) {
 	case 0:
 		return p, fmt.Errorf("%w; %s", err, name)

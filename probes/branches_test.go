@@ -26,7 +26,7 @@ func (h *harness) branch(_ context.Context, choice, branch *sir.Region) (*sir.Re
 	if choice.Kind != sir.If || branch.Form != "then" {
 		h.Errorf("the branch %+v of %+v", branch, choice)
 	}
-	return &sir.Region{ID: branch.ID, Kind: sir.Branch, Code: &sir.Code{Entries: []uint64{entry}, Exits: []uint64{leave}}}, nil
+	return &sir.Region{ID: branch.ID, Kind: sir.Branch, Entry: entry, Code: &sir.Code{Entries: []uint64{entry}, Exits: []uint64{leave}}}, nil
 }
 
 // outlineOf returns the structure of the source of the program: the text is not read.
@@ -105,4 +105,35 @@ func TestBranches(t *testing.T) {
 	expect(me, "if2.then", "no function multiply at line 2 with a branch if2.then")
 	expect(me, "if1", "name a branch, such as if1.then")
 	expect(deliver.User{UID: -1}, "if1.then", "does not tell which user's rights are to be used")
+}
+
+// TestBranchesOutliveTheGateway checks that the next gateway finds a branch again whose source a request has named.
+func TestBranchesOutliveTheGateway(t *testing.T) {
+	h := newPersistentHarness(t)
+	h.source = "src/multiply.c"
+	file := filepath.Join(t.TempDir(), "multiply.c")
+	if err := os.WriteFile(file, []byte("int multiply;"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(file, built, built); err != nil {
+		t.Fatal(err)
+	}
+	p := h.node.Add(812, []string{"bin/mmul"}, 812)
+	a := h.attach("mmul", 812)
+	if err := h.registry.NameSources("mmul", []string{file}); err != nil {
+		t.Fatal(err)
+	}
+	me := probes.WithCaller(t.Context(), "me", deliver.User{UID: os.Geteuid()})
+	ask := `<instrreq activated="true" flush="true"><codeRegion from="f.1a2b/if1.then"/><metric name="COUNT"/></instrreq>`
+	doc, err := mir.Decoder{Limits: mir.RequestLimits()}.DecodeRequest([]byte(ask))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Answer(me, doc, probes.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	execute(p, 812)
+	h = h.kill()
+	execute(p, 812)
+	h.want(h.app("mmul"), valueIt, `<measurement nodeId="n_1" processId="p_1" threadId="t_1" value="2"/>`)
 }

@@ -28,6 +28,7 @@ type appRecord struct {
 	Follow    bool      `json:"follow,omitempty"`   // add forked processes
 	Weaving   string    `json:"weaving,omitempty"`  // the id in programs that are built from its woven sources
 	Owner     int       `json:"owner,omitempty"`    // of an application that was made without processes
+	Sources   []string  `json:"sources,omitempty"`  // files by which branches are found
 }
 
 // probeRecord is the journal's record of a probe.

@@ -108,6 +108,7 @@ func (r *Registry) restoreApp(ctx context.Context, name string, left []probeReco
 		a.defaults = request.Measuring
 	}
 	a.weaving.id, a.weaving.owner = rec.Weaving, rec.Owner
+	a.branches.name(rec.Sources)
 	why := a.readmit(ctx, rec.Processes)
 	for _, p := range left {
 		a.restoreProbe(ctx, p, why)

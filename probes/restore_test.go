@@ -40,7 +40,7 @@ func (h *harness) kill() *harness {
 	if err != nil {
 		h.Fatal(err)
 	}
-	next := &harness{TB: h.TB, node: h.node, placer: placer, data: h.TempDir(), talk: h.talk, weaving: h.weaving, linker: h.linker, libraries: h.libraries}
+	next := &harness{TB: h.TB, node: h.node, placer: placer, data: h.TempDir(), talk: h.talk, weaving: h.weaving, linker: h.linker, libraries: h.libraries, source: h.source}
 	text, err := os.ReadFile(filepath.Join(h.data, journal.File))
 	if err != nil {
 		h.Fatal(err)

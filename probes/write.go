@@ -34,7 +34,7 @@ func (a *App) writeSelf() error {
 	if a.registry.config.Journal == nil {
 		return nil
 	}
-	r := appRecord{Follow: a.forks.followed, Processes: a.processes.list(), Weaving: a.weaving.id, Owner: a.weaving.owner}
+	r := appRecord{Follow: a.forks.followed, Processes: a.processes.list(), Weaving: a.weaving.id, Owner: a.weaving.owner, Sources: a.branches.named()}
 	if a.defaults != nil {
 		text, err := mir.Marshal(&mir.InstrRequest{Measuring: a.defaults})
 		if err != nil {
