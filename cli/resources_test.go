@@ -46,7 +46,7 @@ func TestResourcesFromServers(t *testing.T) {
 	}
 	ftp := "ftp://" + ftpserver.Start(t, files) + "/"
 	s := startServe(t, os.Geteuid(), "--resources", server.URL+"/tally", "--resources", server.URL+"/mmul.c", "--resources", server.URL+"/in/", "--resources", ftp, "--resources", folder, "--resources", "http://127.0.0.1:1/",
-		"--longest-request", "1000000", "--fetch-bytes", strconv.Itoa(mostFetched), "--parser-bytes", strconv.Itoa(leastParserBytes))
+		"--longest-request", "1000000", "--fetch-bytes", strconv.Itoa(mostFetched), "--parser-bytes", strconv.Itoa(leastParserBytes), "--parser-time", "1s")
 	c := startTally(t)
 	s.must(t, "", "attach", strconv.Itoa(c.PID))
 	reply := s.mir(t, "tally", `<sirreq><resource in="`+server.URL+`/tally"/><resource in="`+ftp+`other"/></sirreq>`)
@@ -69,6 +69,7 @@ func TestResourcesFromServers(t *testing.T) {
 		}
 	}
 	refusals(t, s, server.URL, ftp, bad, folder)
+	damagedPrograms(t, s)
 	if left, err := os.ReadDir(filepath.Join(s.data(), "fetched")); err != nil || len(left) > 0 {
 		t.Errorf("%v are left, %v", left, err)
 	}

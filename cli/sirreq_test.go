@@ -54,8 +54,8 @@ func (b badServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // mostFetched is the limit of the gateway of the test for files from servers, in bytes.
 const mostFetched = 1 << 20
 
-// refusals sees the errors of a sirreq with curl. Not among them are limits of time, and of the memory of all applications' woven sources, and
-// names of servers that lead to this machine: the tests of fetch, apart, probes and allowed see these.
+// refusals sees the errors of a sirreq with curl. Not among them are limits of the time of servers, and of the memory of all applications'
+// woven sources, and names of servers that lead to this machine: the tests of fetch, probes and allowed see these.
 func refusals(t *testing.T, s *served, web, ftp string, slow badServer, folder string) {
 	write := func(name, text string, size int64) {
 		path := filepath.Join(folder, name)
@@ -73,8 +73,14 @@ func refusals(t *testing.T, s *served, web, ftp string, slow badServer, folder s
 	write("woven.c", "MIRADOR_WEAVING(\"0\")\n", 0)
 	write("data", "no program", 0)
 	write("large.c", "", 17<<20)
-	// Braces that are never closed take the parser of C much memory.
-	write("braces.c", "void f(void) "+strings.Repeat("{", 1<<20), 0)
+	// What is never closed takes the parser of Java much memory, and words without meaning take the parser of C much time.
+	write("less.java", "class A { int f() { return "+strings.Repeat("a<", 30_000), 0)
+	long := ""
+	for i := range 8 {
+		name := fmt.Sprintf("long%d.c", i)
+		write(name, strings.Repeat("x ", 100_000), 0)
+		long += in("file://" + folder + "/" + name)
+	}
 	total := ""
 	for i := range 5 {
 		name := fmt.Sprintf("large%d.c", i)
@@ -115,7 +121,8 @@ func refusals(t *testing.T, s *served, web, ftp string, slow badServer, folder s
 		in(web+"/in/text") + in(ftp+"text"):       "422 another resource of the request has the name text too",
 		in(web + "/in/text"):                      "422 cannot read the structure of",
 		in(web + "/in/large"):                     "422 the files of the request have more than 1048576 bytes, the limit of this gateway (serve --fetch-bytes)",
-		in(file+"a.c") + in(file+"braces.c"):      "422 cannot read the structure of " + file + "braces.c: reading it needs more than 256 MB of memory, the limit of this gateway (serve --parser-bytes)",
+		long:                                      "422 reading it takes more than 1s of CPU time, the limit of this gateway (serve --parser-time): split the file, or leave it out",
+		in(file+"a.c") + in(file+"less.java"):     "422 cannot read the structure of " + file + "less.java: reading it needs more than 256 MB of memory, the limit of this gateway (serve --parser-bytes)",
 		strings.Repeat(in("file:///a.c"), 10_001): "422 a request has at most 10000 sources",
 		out(file+"a.c", "file:///proc/a.c"):       "403 cannot write woven sources: cannot write /proc/a.c",
 		in(strings.Replace(ftp, "//", "//user:secret@", 1) + "a"): "422 xxxxx@",
