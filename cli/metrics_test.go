@@ -226,8 +226,8 @@ func TestMetricsOfLocks(t *testing.T) {
 	a.between("WAIT_COUNT", v[2], v[0]+40, 1e6) // also the holder's naps
 }
 
-// TestLocksAndThreads checks which thread holds a lock that another waits for, and meanwhile the number of threads
-// and how long they waited for a processor.
+// TestLocksAndThreads checks which thread holds a lock that another waits for, and meanwhile the stacks of the threads,
+// their number and how long they waited for a processor.
 func TestLocksAndThreads(t *testing.T) {
 	a := startActivity(t)
 	a.p.Tell("locks 1")
@@ -243,6 +243,7 @@ func TestLocksAndThreads(t *testing.T) {
 	if text := a.must(t, "", "locks", "activity"); !strings.Contains(text, strconv.Itoa(a.p.PID)) {
 		t.Error(text)
 	}
+	a.stacksAgree(t, "activity", a.p.PID)
 	var sums []waits // one thread waits all the time
 	if err := json.Unmarshal([]byte(a.must(t, "", "locks", "activity", "--for", "100ms", "--json")), &sums); err != nil {
 		t.Fatal(err)

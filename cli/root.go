@@ -141,7 +141,7 @@ socket or over HTTP. Exit status: 0 success, 1 the request failed, 2 bad usage,
 	g.flags(root)
 	root.AddCommand(
 		newServe(g), newRun(g), newContinue(g), newAttach(g), newApps(g), newRelease(g), newPost(g), newProbe(g), newOMIS(g), newSIR(g),
-		newCatalog(g), newLocks(g), newSyscalls(g), newServices(g), newDoctor(g), newGate(g), newDemo(g), newVersion(g), newMan(g), newWarden(g), newRegistrar(g), newSources(g),
+		newCatalog(g), newLocks(g), newStacks(g), newSyscalls(g), newServices(g), newDoctor(g), newGate(g), newDemo(g), newVersion(g), newMan(g), newWarden(g), newRegistrar(g), newSources(g),
 	)
 	return root
 }
