@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -108,6 +109,7 @@ type reading struct {
 	notice string
 	values []probeValue
 	names  map[string]string // of threads, "" if they are not known
+	at     time.Time         // a column of the table; zero for none
 }
 
 // readProbe reads the values of a probe.
@@ -207,6 +209,9 @@ func (r *reading) table() table[[]string] {
 	}
 	var header []string
 	var shown []func(*probeValue) string
+	if !r.at.IsZero() {
+		header, shown = []string{"TIME"}, append(shown, func(*probeValue) string { return r.at.Format("15:04:05.000") })
+	}
 	for i, name := range names {
 		if slices.ContainsFunc(r.values, func(v probeValue) bool { return name(&v) != "" }) {
 			header, shown = append(header, []string{"NODE", "PROCESS", "THREAD", "NAME"}[i]), append(shown, name)

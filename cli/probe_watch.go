@@ -27,7 +27,7 @@ func newProbeWatch(g *globals) *cobra.Command {
 terminal the table is drawn in place and fits the terminal, also after a resize; the first
 metric of each line has a row of bars: of its changes, with the latest one by second, if
 it counts or sums up, and of its values otherwise. Ctrl-C leaves the last table.
-Elsewhere it prints a table each time, or with --json one line with all values.`,
+Elsewhere it prints a table with the time each time, or with --json one line with all values.`,
 		Example:           "  mirador probe watch probe-1\n  mirador probe watch --every 200ms --json probe-1",
 		Args:              arguments(cobra.ExactArgs(1)),
 		ValidArgsFunction: g.completeProbes,
@@ -51,6 +51,7 @@ type probeWatch struct {
 	g       *globals
 	asJSON  bool
 	reading reading
+	latest  time.Time // of the reading
 	past    map[entity]*trend
 	printed bool // a table
 }
@@ -106,6 +107,7 @@ func (w *probeWatch) read(ctx context.Context, c *client.Client, p *client.Probe
 		return err
 	}
 	now := time.Now()
+	w.latest = now
 	lines, _ := w.reading.lines()
 	for _, line := range lines {
 		h := w.past[line[0].entity()]
@@ -135,7 +137,9 @@ func (w *probeWatch) print() error {
 		fmt.Fprintln(out)
 	}
 	w.printed = true
-	return w.reading.printTable(out)
+	timed := w.reading
+	timed.at = w.latest
+	return timed.printTable(out)
 }
 
 // Control sequences of terminals.

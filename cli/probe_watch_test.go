@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -41,7 +42,7 @@ func TestProbeWatch(t *testing.T) {
 	screen.wait("█")
 	c.says("stop")
 	screen.keys("\x03")
-	screen.wait(firstScreen + "PROCESS  COUNT\r\np_1      ")
+	screen.wait(firstScreen + "TIME          PROCESS  COUNT\r\n")
 }
 
 // TestProbeWatchResized resizes the terminal long before the next reading.
@@ -94,8 +95,8 @@ func TestProbeWatchInAPipe(t *testing.T) {
 		t.Error("nothing is counted")
 	}
 	lines := subject.Start(t, s.watch("--every", "20ms", "probe-1"))
-	for _, want := range []string{"PROCESS  COUNT", "p_1      ", "", "PROCESS  COUNT"} {
-		if got := lines.Line(); !strings.HasPrefix(got, want) || want == "" && got != "" {
+	for _, want := range []string{`TIME +PROCESS  COUNT$`, `[012]\d:[0-5]\d:[0-5]\d\.\d{3}  p_1 +\d+$`, "$", `TIME +PROCESS  COUNT$`} {
+		if got := lines.Line(); !regexp.MustCompile("^" + want).MatchString(got) {
 			t.Errorf("a line is %q, want %q", got, want)
 		}
 	}
