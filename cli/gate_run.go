@@ -232,6 +232,8 @@ func (o *gateOptions) prepared(ctx context.Context, g *globals, do func(*measure
 		if isTerminal(g.streams.Err) {
 			fmt.Fprintf(g.streams.Err, plain(format)+"\n", args...)
 		}
+	}, Warn: func(format string, args ...any) {
+		fmt.Fprintf(g.streams.Err, "mirador: %s\n", plain(fmt.Sprintf(format, args...)))
 	}})
 }
 

@@ -48,7 +48,8 @@ type Runner struct {
 	Client *client.Client
 	Keeper *Keeper
 	Dir    string                           // for the output of programs
-	Note   func(format string, args ...any) // tells the user what happens; not nil
+	Note   func(format string, args ...any) // tells the user what happens, on a terminal; not nil
+	Warn   func(format string, args ...any) // tells the user what may be wrong; any goroutine may call it; not nil
 	Places map[string]Place                 // where the measured units are in the source of head
 
 	Remarks []string // about the measurement, for the report
@@ -60,6 +61,8 @@ type Runner struct {
 	clock   time.Time        // when the clock of the gateway was 0
 
 	slowest []slowest // by relative limit
+
+	reminder reminder
 
 	processor unix.CPUSet // on which the programs of a start run by turns
 }

@@ -131,6 +131,7 @@ func (r *Runner) work(ctx context.Context, t *subject, runs int) error {
 		case <-time.After(r.For / time.Duration(runs)):
 		}
 	default:
+		defer r.reminder.set(ctx, t, r.Warn).Stop()
 		if err := t.wait(ctx); err != nil {
 			return fmt.Errorf("%w: %s did not end; for a server use --load or --for", err, t.name)
 		}
