@@ -22,7 +22,7 @@ func callNumber(name string) (int, error) {
 	call, kind := calls.Split(name)
 	c, ok := calls.ByName(call)
 	if !ok || kind == calls.OnLock && call != "futex" {
-		return 0, omis.Errorf(omis.ParameterError, "there is no system call %s", name)
+		return 0, calls.Unknown(name)
 	}
 	return c.Number, nil
 }

@@ -3,7 +3,6 @@
 package linux
 
 import (
-	"mirador/omis"
 	"mirador/omis/host/calls"
 	"mirador/omis/host/prototype"
 	"mirador/omis/node"
@@ -26,7 +25,7 @@ func (*Node) Load(w node.Watch, param int) (program.Load, error) {
 	name, _ := calls.Split(w.Name)
 	c, ok := calls.ByName(name)
 	if !ok {
-		return program.Load{}, omis.Errorf(omis.ParameterError, "there is no system call %s", w.Name)
+		return program.Load{}, calls.Unknown(w.Name)
 	}
 	if w.Event == node.EventSysCallStarted {
 		return loadArgument(c, param)

@@ -193,7 +193,7 @@ func (e *events) judge(pl *program.Placing) (point, error) {
 	name, _ := calls.Split(w.Name)
 	call, ok := calls.ByName(name)
 	if !ok {
-		return point{}, omis.Errorf(omis.ParameterError, "there is no system call %s", w.Name)
+		return point{}, calls.Unknown(w.Name)
 	}
 	return point{w.Event, call.Number}, nil
 }
