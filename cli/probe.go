@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -103,17 +104,17 @@ func (r probeRow) cells() []string {
 }
 
 func newProbeRemove(g *globals) *cobra.Command {
-	var label string
+	var label, app string
 	cmd := &cobra.Command{
-		Use:               "rm ID… | --label LABEL",
+		Use:               "rm ID… | --label LABEL | --app NAME",
 		Short:             "Remove probes",
-		Long:              "Removes probes: by their ids, or all with a label. Every byte of the program is what it was before.",
-		Example:           "  mirador probe rm probe-1 probe-2\n  mirador probe rm --label ci",
-		Args:              probeArguments(&label),
+		Long:              "Removes probes: by their ids, or all with a label, or all of an application. Every byte of the program is what it was before.",
+		Example:           "  mirador probe rm probe-1 probe-2\n  mirador probe rm --label ci\n  mirador probe rm --app mmul",
+		Args:              probeArguments(&label, &app),
 		ValidArgsFunction: g.completeProbes,
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			return g.withGateway(func(c *client.Client) error {
-				ids, err := labelled(cmd.Context(), c, ids, label)
+				ids, err := selected(cmd.Context(), c, ids, label, app)
 				if err != nil {
 					return err
 				}
@@ -130,6 +131,8 @@ func newProbeRemove(g *globals) *cobra.Command {
 		},
 	}
 	labelFlag(g, cmd, &label)
+	cmd.Flags().StringVar(&app, "app", "", "the probes of this application, in place of ids")
+	completes(cmd, "app", g.completeApps)
 	return cmd
 }
 
@@ -138,31 +141,36 @@ func labelFlag(g *globals, cmd *cobra.Command, label *string) {
 	completes(cmd, "label", g.completeLabels)
 }
 
-// probeArguments checks that there are either ids or a label.
-func probeArguments(label *string) cobra.PositionalArgs {
+// probeArguments checks that there are either ids or one of the flags that select probes.
+func probeArguments(flags ...*string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, ids []string) error {
-		if *label == "" {
-			return arguments(cobra.MinimumNArgs(1))(cmd, ids)
+		if slices.ContainsFunc(flags, func(flag *string) bool { return *flag != "" }) {
+			return arguments(cobra.NoArgs)(cmd, ids)
 		}
-		return arguments(cobra.NoArgs)(cmd, ids)
+		return arguments(cobra.MinimumNArgs(1))(cmd, ids)
 	}
 }
 
-// labelled returns the ids of the probes with a label, or the given ids if it is "".
-func labelled(ctx context.Context, c *client.Client, ids []string, label string) ([]string, error) {
-	if label == "" {
+// selected returns the ids of the probes with a label, of an application, or both; the given ids if both are "".
+func selected(ctx context.Context, c *client.Client, ids []string, label, app string) ([]string, error) {
+	if label == "" && app == "" {
 		return ids, nil
+	}
+	if app != "" {
+		if _, err := c.App(ctx, app); err != nil {
+			return nil, err
+		}
 	}
 	all, err := c.Probes(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range all {
-		if p.Label == label {
+		if (label == "" || p.Label == label) && (app == "" || p.App == app) {
 			ids = append(ids, p.ID)
 		}
 	}
-	if len(ids) == 0 {
+	if len(ids) == 0 && label != "" {
 		return nil, fmt.Errorf("no probe has the label %q; \"mirador probe list\" shows the labels", label)
 	}
 	return ids, nil

@@ -30,7 +30,7 @@ thread's name, metric and unit; a value that was not measured yet is null or abs
 		ValidArgsFunction: g.completeProbes,
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			return g.withGateway(func(c *client.Client) error {
-				ids, err := labelled(cmd.Context(), c, ids, label)
+				ids, err := selected(cmd.Context(), c, ids, label, "")
 				if err != nil {
 					return err
 				}
