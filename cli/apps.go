@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -99,7 +101,10 @@ when a request needs it.
 The application includes the processes that these have forked and that still execute the
 same program, such as the workers of a server. If there are any, it also includes processes
 that are forked later, while there are probes; --follow includes later ones in any case,
-and --alone excludes all forked processes.`,
+and --alone excludes all forked processes.
+
+If an application has all these processes already, the command prints that application.
+With --app, --follow or --alone it makes another one.`,
 		Example: `  mirador attach 4711
   mirador attach --alone 4711
   mirador attach --app web $(pgrep nginx)`,
@@ -113,6 +118,11 @@ and --alone excludes all forked processes.`,
 				}
 				req.Attach = append(req.Attach, pid)
 			}
+			if name == "" && !alone && !follow {
+				if known, err := observing(cmd.Context(), g, req.Attach); err != nil || known != nil {
+					return errors.Join(err, printKnown(g, asJSON, known))
+				}
+			}
 			return createApp(cmd, g, asJSON, req)
 		},
 	}
@@ -123,11 +133,38 @@ and --alone excludes all forked processes.`,
 	return cmd
 }
 
+// observing returns the application that has all these processes, nil if there is none.
+func observing(ctx context.Context, g *globals, pids []int) (*client.App, error) {
+	apps, err := answer(g, func(c *client.Client) ([]client.App, error) { return c.Apps(ctx) })
+	for i := range apps {
+		has := func(pid int) bool {
+			return slices.ContainsFunc(apps[i].Processes, func(p client.Process) bool { return p.PID == pid && !p.Gone })
+		}
+		if !slices.ContainsFunc(pids, func(pid int) bool { return !has(pid) }) {
+			return &apps[i], err
+		}
+	}
+	return nil, err
+}
+
+func printKnown(g *globals, asJSON bool, app *client.App) error {
+	if app == nil {
+		return nil
+	}
+	fmt.Fprintf(forPeople(g.streams.Err), "mirador: observed already, as application %s; --app NAME makes another application\n", app.Name)
+	app.Processes = slices.DeleteFunc(app.Processes, func(p client.Process) bool { return p.Gone })
+	return printApp(g, asJSON, app)
+}
+
 func createApp(cmd *cobra.Command, g *globals, asJSON bool, req client.AppRequest) error {
 	app, err := answer(g, func(c *client.Client) (client.App, error) { return c.Create(cmd.Context(), req) })
 	if err != nil {
 		return err
 	}
+	return printApp(g, asJSON, &app)
+}
+
+func printApp(g *globals, asJSON bool, app *client.App) error {
 	if asJSON {
 		return printJSON(g.streams.Out, app)
 	}
