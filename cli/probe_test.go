@@ -76,6 +76,16 @@ func TestProbeCommands(t *testing.T) {
 	if got := s.must(t, "", "probe", "value", "--label", "nap"); !table.MatchString(got) {
 		t.Errorf("of a region that is named once, with a thread's name, the table is\n%s", got)
 	}
+	s.must(t, "", "attach", "--app", "other", strconv.Itoa(c.PID))
+	s.must(t, "", "probe", "add", "--app", "other", "--metric", "SYSCALL_COUNT")
+	s.must(t, "", "probe", "rm", "--app", "other")
+	if got := s.must(t, "", "probe", "list"); strings.Contains(got, "other") || !strings.Contains(got, "nap") {
+		t.Errorf("after the probes of one application were removed:\n%s", got)
+	}
+	s.must(t, "", "release", "other")
+	if out, errs, _ := s.mirador(t, "", "attach", strconv.Itoa(c.PID)); out != "tally p_1\n" || !strings.Contains(errs, "observed already, as application tally; --app NAME") {
+		t.Errorf("attached again: %s%s", out, errs)
+	}
 	s.must(t, "", "probe", "rm", "--label", "nap")
 	for _, refused := range []struct {
 		status int
@@ -91,6 +101,9 @@ func TestProbeCommands(t *testing.T) {
 		{2, "write mirador probe rm ID… | --label LABEL", []string{"rm", "--label", "ci", "probe-1"}},
 		{2, "write mirador probe value ID… | --label LABEL", []string{"value"}},
 		{1, `no probe has the label "none"`, []string{"rm", "--label", "none"}},
+		{1, `there is no application "none"`, []string{"rm", "--app", "none"}},
+		{2, "a time needs a unit, such as 5s or 5ms", []string{"add", "--metric", "COUNT", "--for", "5"}},
+		{1, "there is no system call send: the C library's send makes sendto", []string{"add", "--metric", "SYSCALL_COUNT:send"}},
 		{2, "want ordered or fast", []string{"add", "--metric", "COUNT", "--clock", "slow"}},
 		{2, `"p50" is no number`, []string{"add", "--metric", "WC_TIME", "--percentiles", "p50"}},
 		{1, "WC_TIME is measured on a region: add a --region", []string{"add", "--metric", "WC_TIME"}},

@@ -136,6 +136,10 @@ socket or over HTTP. Exit status: 0 success, 1 the request failed, 2 bad usage,
 		if bad := (*strconv.NumError)(nil); errors.As(err, &bad) {
 			return usagef("%q is no number: %s", bad.Num, strings.SplitN(err.Error(), ": ", 2)[0])
 		}
+		if before, after, missing := strings.Cut(err.Error(), ": time: missing unit in duration "); missing {
+			number, _ := strconv.Unquote(after)
+			return usagef("%s: a time needs a unit, such as %ss or %[2]sms", before, number)
+		}
 		return usageError{err}
 	})
 	g.flags(root)
