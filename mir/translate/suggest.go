@@ -63,12 +63,17 @@ func didYouMean(name string, t *Targets) string {
 		return ": the structure of no program of the application could be read"
 	}
 	s := suggestions{name: name}
+	_, function, _ := strings.Cut(name, ":")
 	for _, r := range regions {
 		text := r.ID
 		if !strings.HasSuffix(r.ID, ":"+r.Name) {
 			text += " (" + r.Name + ")"
 		}
-		s.consider(1+len(name)/4, text, r.Name, r.ID)
+		names := []string{r.Name, r.ID}
+		if r.Name == function {
+			names = append(names, name) // the right function of another module
+		}
+		s.consider(1+len(name)/4, text, names...)
 	}
 	why := ""
 	if !strings.Contains(name, ":") {

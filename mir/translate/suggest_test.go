@@ -75,7 +75,7 @@ func TestUnknownUnits(t *testing.T) {
 	}}
 	targets := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{{Units: sir.NewIndex(program)}}}}}
 	for name, want := range map[string]string{
-		"shop:by_item": "; did you mean shop:buy_item?", "shop:buy": "; did you mean shop:buy_item?", "sel()": "; did you mean shop:_Z4sellv (sell())?",
+		"shop:by_item": "; did you mean shop:buy_item?", "shop:buy": "; did you mean shop:buy_item?", "sel()": "; did you mean shop:_Z4sellv (sell())?", "program:buy_item": "; did you mean shop:buy_item?",
 		"shop:nothing_like_it": "; a sirreq lists the units and their ids", "bare:nothing_like_it": ": bare has no symbols, so that 2 of its functions are called func_",
 	} {
 		if got := didYouMean(name, targets); !strings.HasPrefix(got, want) {
