@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -24,7 +26,7 @@ type probeOptions struct {
 	percentiles                                      []float64
 	oneIn                                            int64
 	budget                                           float64
-	inactive                                         bool
+	inactive, histogram                              bool
 	format                                           tableFormat
 }
 
@@ -50,9 +52,12 @@ id, app, state, placement and others. With --for it has these fields:
   notice                     why it measured no longer, if the gateway stopped it
   values                     a list of objects: node, process, thread and name (if the value
                              is one of these), metric, function (AVERAGE, p99 …, if any),
-                             value (a number, or null if nothing was measured) and unit`,
+                             value (a number, or null if nothing was measured) and unit
+  histogram                  with --histogram a list of objects: at_most_seconds (0: no limit) and
+                             executions, which took at most that long, and longer than those before`,
 		Example: `  mirador probe add --region mmul:dot --metric COUNT,WC_TIME
   mirador probe add --region mmul:dot --metric WC_TIME --percentiles 50,99 --for 10s
+  mirador probe add --region mmul:dot --metric WC_TIME --histogram --for 10s
   mirador probe add --metric SYSCALL_COUNT --process '*' --for 5s --json | jq '.values[0].value'`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -77,6 +82,7 @@ id, app, state, placement and others. With --for it has these fields:
 	flags.DurationVar(&o.lasts, "duration", 0, "measure the difference over this long, in each interval")
 	flags.StringVar(&o.delivery, "delivery", "", "send the values to the probe's stream at this interval, or after each measurement")
 	flags.Float64SliceVar(&o.percentiles, "percentiles", nil, "percentiles of the region's durations, such as 50,99")
+	flags.BoolVar(&o.histogram, "histogram", false, "with --for, also print how many executions took how long; percentiles are 50,99,100 if you name none")
 	flags.Int64Var(&o.oneIn, "one-in", 0, "time one execution in this many")
 	flags.Float64Var(&o.budget, "budget", 0, "deactivate the probe when it takes more than this percentage of the processes' time")
 	flags.StringVar(&o.destination, "destination", "", "where to send the values: a file, unix:///path, http://host/path or https://host/path")
@@ -101,6 +107,15 @@ func (o *probeOptions) request() (*mir.InstrRequest, error) {
 	}
 	if o.inactive && o.measureFor > 0 {
 		return nil, usagef("--for and --inactive exclude each other")
+	}
+	if o.histogram {
+		if o.measureFor <= 0 {
+			return nil, usagef("--histogram needs --for, such as --for 5s")
+		}
+		o.label = cmp.Or(o.label, "histogram") // the gateway has the histograms of probes with a label
+		if len(o.percentiles) == 0 {
+			o.percentiles = []float64{50, 99, 100}
+		}
 	}
 	if o.clock != "ordered" && o.clock != "fast" {
 		return nil, usagef("--clock is %q, want ordered or fast", o.clock)
@@ -204,9 +219,10 @@ func (o *probeOptions) run(ctx context.Context, g *globals, c *client.Client, re
 
 // measurement is what a probe has measured in its life.
 type measurement struct {
-	made   client.Status // after it was planted
-	read   reading
-	lasted time.Duration
+	made      client.Status // after it was planted
+	read      reading
+	lasted    time.Duration
+	histogram []bucket
 }
 
 // measure plants a probe, reads it after the time that the flags say, and removes it.
@@ -224,6 +240,9 @@ func (o *probeOptions) measure(ctx context.Context, g *globals, c *client.Client
 	defer cancel()
 	m.read, err = readProbe(bounded, c, p)
 	m.lasted = time.Since(planted)
+	if o.histogram && err == nil {
+		m.histogram, err = readHistogram(bounded, c, p.ID)
+	}
 	if left := p.Remove(bounded); left != nil {
 		return m, fmt.Errorf("probe %s was not removed: %w", p.ID, left)
 	}
@@ -280,12 +299,17 @@ func (o *probeOptions) printMade(g *globals, p client.Status) error {
 
 func (o *probeOptions) printMeasured(g *globals, m measurement) error {
 	if !o.format.json {
-		return m.read.print(g.streams.Out, o.format)
+		err := m.read.print(g.streams.Out, o.format)
+		if len(m.histogram) > 0 && !o.format.xml {
+			fmt.Fprintln(g.streams.Out)
+			err = errors.Join(err, printHistogram(g.streams.Out, m.histogram))
+		}
+		return err
 	}
 	if m.read.probe.Gone {
 		m.read.probe.Placements = m.made.Placements // an ended process has none
 	}
-	return printJSON(g.streams.Out, measuredOf(&m.read, m.lasted))
+	return printJSON(g.streams.Out, measuredOf(&m))
 }
 
 // measured is what "probe add --for --json" prints.
@@ -298,12 +322,15 @@ type measured struct {
 	Seconds   float64      `json:"seconds"`
 	Notice    string       `json:"notice,omitempty"`
 	Values    []probeValue `json:"values"`
+	Histogram []bucket     `json:"histogram,omitempty"`
 }
 
-func measuredOf(r *reading, lasted time.Duration) measured {
+func measuredOf(m *measurement) measured {
+	r := &m.read
 	p := &r.probe
 	return measured{
 		Probe: p.ID, App: p.App, Region: p.Region, Label: p.Label, Placement: p.Dearest().Name,
-		Seconds: mir.Rounded(lasted.Seconds(), 3), Notice: r.note(), Values: append([]probeValue{}, r.values...), // not null
+		Seconds: mir.Rounded(m.lasted.Seconds(), 3), Notice: r.note(), Values: append([]probeValue{}, r.values...), // not null
+		Histogram: m.histogram,
 	}
 }

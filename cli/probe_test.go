@@ -94,6 +94,7 @@ func TestProbeCommands(t *testing.T) {
 	}{
 		{2, "a --metric is needed", []string{"add"}},
 		{2, "--for and --inactive exclude each other", []string{"add", "--metric", "COUNT", "--for", "1s", "--inactive"}},
+		{2, "--histogram needs --for", []string{"add", "--metric", "WC_TIME", "--region", "work", "--histogram"}},
 		{2, "--destination needs a --delivery", []string{"add", "--metric", "COUNT", "--destination", "file:///tmp/x"}},
 		{2, `there is no command "probe ad"; did you mean probe add`, []string{"ad", "--metric", "COUNT"}},
 		{1, `did you mean COUNT?; "mirador catalog" lists the metrics`, []string{"add", "--metric", "CONUT"}},
@@ -128,12 +129,19 @@ func TestProbeForAWhile(t *testing.T) {
 	s.must(t, "", "attach", strconv.Itoa(c.PID))
 	c.says("go")
 	var m measured
-	out := s.must(t, "", "probe", "add", "--region", "tally:work", "--metric", "WC_TIME", "--percentiles", "50,99", "--aggregate", "maximum,sum", "--for", "200ms", "--json")
+	out := s.must(t, "", "probe", "add", "--region", "tally:work", "--metric", "WC_TIME", "--percentiles", "50,99", "--aggregate", "maximum,sum", "--histogram", "--for", "200ms", "--json")
 	if err := json.Unmarshal([]byte(out), &m); err != nil {
 		t.Fatal(err)
 	}
 	if m.Probe != "probe-1" || m.App != "tally" || m.Region != "tally:work" || m.Placement != "inline" || m.Seconds < 0.2 {
 		t.Errorf("measured is %s", out)
+	}
+	executions := int64(0)
+	for _, b := range m.Histogram {
+		executions += b.Executions
+	}
+	if executions < 1000 || m.Histogram[0].AtMost != 1e-7 {
+		t.Errorf("the histogram is %+v", m.Histogram)
 	}
 	functions := make(map[string]bool)
 	for _, v := range m.Values {
