@@ -94,6 +94,7 @@ func TestProbeCommands(t *testing.T) {
 	}{
 		{2, "a --metric is needed", []string{"add"}},
 		{2, "--for and --inactive exclude each other", []string{"add", "--metric", "COUNT", "--for", "1s", "--inactive"}},
+		{2, "unknown flag: --percentile; did you mean --percentiles?", []string{"add", "--percentile", "50"}},
 		{2, "--histogram needs --for", []string{"add", "--metric", "WC_TIME", "--region", "work", "--histogram"}},
 		{2, "--destination needs a --delivery", []string{"add", "--metric", "COUNT", "--destination", "file:///tmp/x"}},
 		{2, `there is no command "probe ad"; did you mean probe add`, []string{"ad", "--metric", "COUNT"}},

@@ -12,8 +12,10 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"mirador/mir/client"
+	"mirador/omis/syntax"
 )
 
 // Exit statuses, which scripts rely on.
@@ -132,7 +134,7 @@ socket or over HTTP. Exit status: 0 success, 1 the request failed, 2 bad usage,
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if bad := (*strconv.NumError)(nil); errors.As(err, &bad) {
 			return usagef("%q is no number: %s", bad.Num, strings.SplitN(err.Error(), ": ", 2)[0])
 		}
@@ -140,7 +142,7 @@ socket or over HTTP. Exit status: 0 success, 1 the request failed, 2 bad usage,
 			number, _ := strconv.Unquote(after)
 			return usagef("%s: a time needs a unit, such as %ss or %[2]sms", before, number)
 		}
-		return usageError{err}
+		return usagef("%w%s", err, nearFlag(cmd, err.Error()))
 	})
 	g.flags(root)
 	root.AddCommand(
@@ -158,6 +160,21 @@ func (g *globals) flags(root *cobra.Command) {
 	flags.StringVar(&g.options.CA, "ca", "", "the authority of the gateway's certificate, a PEM file")
 	flags.StringVar(&g.options.Cert, "cert", "", "a client certificate, a PEM file")
 	flags.StringVar(&g.options.Key, "key", "", "the key of the client certificate, a PEM file")
+}
+
+// nearFlag suggests a flag of a command, if the error is that a flag does not exist.
+func nearFlag(cmd *cobra.Command, why string) (near string) {
+	wrong, unknown := strings.CutPrefix(why, "unknown flag: --")
+	if !unknown {
+		return ""
+	}
+	best := 3 // differences from the flag are too many
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if far := syntax.Distance(wrong, f.Name, best); far < best {
+			best, near = far, "; did you mean --"+f.Name+"?"
+		}
+	})
+	return near
 }
 
 // knownCommand refuses a word that is not a command, and suggests similar commands.

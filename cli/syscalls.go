@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,7 +78,10 @@ const otherCalls = "(others)"
 func (o *syscallOptions) run(ctx context.Context, g *globals, c *client.Client) error {
 	region := o.probe.region
 	o.probe.region = ""
-	if err := errors.Join(o.areFew(ctx, c), o.runsInKernel(ctx, c)); err != nil {
+	if err := o.areFew(ctx, c); err != nil {
+		return err
+	}
+	if err := o.runsInKernel(ctx, c); err != nil {
 		return err
 	}
 	names := calls.Names()
