@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mirador/http/identity"
@@ -152,7 +153,21 @@ func (a *access) findApp(x *exchange) (App, error) {
 		}
 		return app, nil
 	}
-	return App{}, NewFault(http.StatusNotFound, fmt.Sprintf("there is no application %q; %s", name, nameApps(apps)))
+	return App{}, NewFault(http.StatusNotFound, fmt.Sprintf("there is no application %q; %s", name, nameApps(apps)+ofPID(apps, name)))
+}
+
+// ofPID says, if a name is the number of a process, how to name the application of the process.
+func ofPID(apps []App, name string) string {
+	pid, err := strconv.Atoi(name)
+	if err != nil {
+		return ""
+	}
+	for _, app := range apps {
+		if slices.ContainsFunc(app.Processes, func(p Process) bool { return p.PID == pid && !p.Gone }) {
+			return fmt.Sprintf("; process %d is of the application %s", pid, app.Name)
+		}
+	}
+	return fmt.Sprintf("; \"mirador attach %d\" observes the process, and prints the name of its application", pid)
 }
 
 func forbidden(c *Caller, app *App) error {

@@ -33,6 +33,8 @@ func TestListAppsShowsWhatTheCallerMayTouch(t *testing.T) {
 	expect(t, ask(t, one(), owner, "GET", "/apps/mmul", ""), 200, `"p_1"`)
 	expect(t, ask(t, one(), other, "GET", "/apps/mmul", ""), 403, "uid 1000")
 	expect(t, ask(t, one(), root, "GET", "/apps/nix", ""), 404, "mmul")
+	expect(t, ask(t, one(), root, "GET", fmt.Sprint("/apps/", noPID), ""), 404, fmt.Sprintf("; process %d is of the application mmul", noPID))
+	expect(t, ask(t, one(), root, "GET", "/apps/4711", ""), 404, "mirador attach 4711")
 	expect(t, ask(t, one(), owner, "GET", "/apps/%6dm%75l", ""), 200, `"p_1"`)
 	expect(t, ask(t, one(), owner, "GET", "/apps/a%2Fb%20c", ""), 404, "a/b c")
 	expect(t, ask(t, one(), other, "GET", "/probes/probe-1", ""), 403)
