@@ -69,7 +69,7 @@ func didYouMean(name string, t *Targets) string {
 		if !strings.HasSuffix(r.ID, ":"+r.Name) {
 			text += " (" + r.Name + ")"
 		}
-		names := []string{r.Name, r.ID}
+		names := []string{r.Name, r.ID, r.Name[strings.LastIndexAny(r.Name, ".:")+1:]} // the last one without its package or class
 		if r.Name == function {
 			names = append(names, name) // the right function of another module
 		}
@@ -79,7 +79,20 @@ func didYouMean(name string, t *Targets) string {
 	if !strings.Contains(name, ":") {
 		why = nameless(regions[0].ID, t)
 	}
-	return cmp.Or(why+s.String(), nameless(name, t), "; a sirreq lists the units and their ids")
+	return cmp.Or(why+s.String(), nameless(name, t), "; a sirreq lists the units and their ids") + interpreted(regions)
+}
+
+// interpreted says of programs in Java and Python that their methods and functions are not those of the process.
+func interpreted(regions []regionCopy) string {
+	for _, r := range regions {
+		switch {
+		case strings.HasPrefix(r.ID, "libjvm.so:"):
+			return "; the methods of a program in Java are units only if its sources are woven"
+		case strings.HasPrefix(r.ID, "libpython"), strings.HasPrefix(r.ID, "python"):
+			return "; the functions of a program in Python are no units"
+		}
+	}
+	return ""
 }
 
 // nameless says that the program of a unit has no symbols, "" if it has some.

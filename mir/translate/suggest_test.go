@@ -71,18 +71,22 @@ var tableOne = strings.Fields(`WC_TIME CPU_TIME LOADED_CL_TOTAL LOADED_CL_CURR U
 // TestUnknownUnits checks what the message for an unknown unit suggests.
 func TestUnknownUnits(t *testing.T) {
 	program := &sir.Program{Regions: []sir.Region{
-		{ID: "shop:buy_item", Name: "buy_item"}, {ID: "shop:_Z4sellv", Name: "sell()"}, {ID: "bare:func_10", Name: "func_10"}, {ID: "bare:_start", Name: "_start"}, {ID: "bare:func_20", Name: "func_20"},
+		{ID: "shop:buy_item", Name: "buy_item"}, {ID: "shop:main.render", Name: "main.render"}, {ID: "shop:_Z4sellv", Name: "sell()"}, {ID: "bare:func_10", Name: "func_10"}, {ID: "bare:_start", Name: "_start"}, {ID: "bare:func_20", Name: "func_20"},
 	}}
 	targets := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{{Units: sir.NewIndex(program)}}}}}
+	if got := interpreted([]regionCopy{{Region: &sir.Region{ID: "java:main"}}, {Region: &sir.Region{ID: "libjvm.so:JVM_Sleep"}}}); !strings.Contains(got, "woven") {
+		t.Errorf("of Java: %q", got)
+	}
 	for name, want := range map[string]string{
 		"shop:by_item": "; did you mean shop:buy_item?", "shop:buy": "; did you mean shop:buy_item?", "sel()": "; did you mean shop:_Z4sellv (sell())?", "program:buy_item": "; did you mean shop:buy_item?",
+		"render":               "; did you mean shop:main.render?",
 		"shop:nothing_like_it": "; a sirreq lists the units and their ids", "bare:nothing_like_it": ": bare has no symbols, so that 2 of its functions are called func_",
 	} {
 		if got := didYouMean(name, targets); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
-	stripped := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{{Units: sir.NewIndex(&sir.Program{Regions: program.Regions[2:]})}}}}}
+	stripped := &Targets{Processes: []Process{{Token: "p_1", Modules: []Module{{Units: sir.NewIndex(&sir.Program{Regions: program.Regions[3:]})}}}}}
 	if got := didYouMean("_strat", stripped); !strings.HasPrefix(got, ": bare has no symbols") || !strings.HasSuffix(got, "; did you mean bare:_start?") {
 		t.Errorf("without a program's name: %s", got)
 	}
