@@ -166,7 +166,7 @@ func (h hosted) InTheWay(c *placing.Request, leaving map[*placing.Subscription]b
 		if !placing.IsSysCall(kind) {
 			return nil
 		}
-		if by, any := others(func(key pointKey) bool { return placing.Plants(key.kind) }); any {
+		if by, any := others(func(key pointKey) bool { return p.programs.CallsUnmarked(key.kind) }); any {
 			return placing.ByHeldThreads(by)
 		}
 		return nil

@@ -15,6 +15,6 @@ func (n *Node) Capabilities() program.Capabilities {
 			NodeInformer: n, Checkpointer: n, Detector: n, Equipment: n, Neighbours: n, GoroutineLister: n, StartFinder: n,
 			Meters: n.meters,
 		},
-		Loader: n, TimingChecker: n,
+		Loader: n, TimingChecker: n, MarksCalls: n.marks,
 	}
 }

@@ -58,9 +58,9 @@ func (m *meeting) findSite() error {
 	if err != nil {
 		return err
 	}
-	patience := m.o.node.patience
+	config := rendezvous.Config{Vacancies: m.vacancies, Patience: m.o.node.patience, Mark: m.o.injector.numberOf(0)}
 	err = sanely(func() error {
-		m.site = rendezvous.Adopt(host{m.o}, mapped, rendezvous.Config{Vacancies: m.vacancies, Patience: patience})
+		m.site = rendezvous.Adopt(host{m.o}, mapped, config)
 		m.barred = m.bars()
 		m.o.space.leftover = m.o.space.findHome(mapped)
 		return nil

@@ -17,4 +17,7 @@ type Capabilities struct {
 	Loader        Loader
 	TimingChecker TimingChecker
 	Costs         Costs
+	// MarksCalls reports that the system calls which threads make for the monitor carry a mark (calls.Mark), so that
+	// programs at system calls do not count them.
+	MarksCalls bool
 }

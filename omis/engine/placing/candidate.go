@@ -125,7 +125,9 @@ func IsSysCall(kind node.EventKind) bool {
 	return kind == node.EventSysCallStarted || kind == node.EventSysCallEnded
 }
 
-// Plants reports whether the node plants breakpoints or jumps for a kind of event. Then threads make system
-// calls for the monitor, also when they are held by rendezvous. The node does not report these as events,
-// but programs at system calls cannot distinguish them.
-func Plants(kind node.EventKind) bool { return kind == node.EventReachedAddr || Roams(kind) }
+// CallsUnmarked reports whether threads make system calls for the monitor because of a kind of event that programs
+// at system calls cannot distinguish from the process's own. Threads make such calls where the node plants breakpoints
+// or jumps, also when they are held by rendezvous.
+func (p *Process) CallsUnmarked(kind node.EventKind) bool {
+	return (kind == node.EventReachedAddr || Roams(kind)) && !p.machine().Can.MarksCalls
+}

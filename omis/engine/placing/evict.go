@@ -26,7 +26,7 @@ func (x *Placing) MakeWay(c *Request, p *Process) {
 		why = Hinders([]*Request{c}, "%s looks out for library calls or single instructions, whose breakpoints may stand anywhere", c.Token)
 	}
 	x.evict(p, why, list...)
-	if Plants(c.Watch.Event) {
+	if p.CallsUnmarked(c.Watch.Event) {
 		x.evict(p, evictedByHeldThreads(c), p.programsThat(func(s *Subscription) bool { return IsSysCall(s.Request.Watch.Event) })...)
 	}
 	cells := c.Owner.Intervals()

@@ -188,7 +188,7 @@ func (k *candidate) besideHeld(held []*candidate) error {
 	for _, h := range held {
 		w := h.Request.Watch
 		switch {
-		case IsSysCall(k.Request.Watch.Event) && Plants(w.Event):
+		case IsSysCall(k.Request.Watch.Event) && k.Proc.CallsUnmarked(w.Event):
 			by = append(by, h.Request)
 		case k.stoppedAt(w):
 			return ByBreakpoint([]*Request{h.Request}, w.Addr)
@@ -213,7 +213,7 @@ func (k *candidate) evictedBy(c *Request) error {
 		return evictedBySource(c)
 	case k.stoppedAt(c.Watch):
 		return evictedByBreakpoint(c)
-	case IsSysCall(k.Request.Watch.Event) && Plants(c.Watch.Event):
+	case IsSysCall(k.Request.Watch.Event) && k.Proc.CallsUnmarked(c.Watch.Event):
 		return evictedByHeldThreads(c)
 	case slices.ContainsFunc(c.Owner.Intervals(), among(intervals)):
 		return evictedByInterval(c)

@@ -25,12 +25,15 @@
 #define CROWDED const_localCrowded(SP)
 #define MASK    const_localMask(SP)
 
+// CALLKERNEL makes a system call whose number has the mark of calls that a thread makes for the monitor.
+#define CALLKERNEL(number) MOVL $number, AX; ORQ board_mark(BX), AX; SYSCALL
+
 // REST waits for a turn, unless the word at DI is not DX. R8, which the kernel ignores,
 // says that the frame is complete and hold has begun nothing else: the thread may be sent
 // back to its place.
-#define REST MOVQ $0, LIMIT; MOVQ $const_turn, 8(SP); MOVL $FUTEX_WAIT, SI; MOVQ SP, R10; MOVQ $const_atRest, R8; MOVL $SYS_futex, AX; SYSCALL; XORL R8, R8
+#define REST MOVQ $0, LIMIT; MOVQ $const_turn, 8(SP); MOVL $FUTEX_WAIT, SI; MOVQ SP, R10; MOVQ $const_atRest, R8; CALLKERNEL(SYS_futex); XORL R8, R8
 
-#define SETMASK(new) MOVL $SIG_SETMASK, DI; LEAQ new, SI; MOVL $8, R10; MOVL $SYS_rt_sigprocmask, AX; SYSCALL
+#define SETMASK(new) MOVL $SIG_SETMASK, DI; LEAQ new, SI; MOVL $8, R10; CALLKERNEL(SYS_rt_sigprocmask)
 #define UNBLOCK XORL DX, DX; SETMASK(MASK)
 
 #define REG(i) (slot_regs + 8*i)
@@ -92,8 +95,7 @@ open:
 
 	// Claim a slot. The thread asks for its id each time: a stored id would be wrong
 	// after a fork, or for the next thread on this stack.
-	MOVL $SYS_gettid, AX
-	SYSCALL
+	CALLKERNEL(SYS_gettid)
 	MOVL AX, R13
 	MOVL AX, R14
 search:
@@ -216,8 +218,7 @@ ring:
 	MOVL $1, DX
 	XORL R10, R10
 	XORL R8, R8
-	MOVL $SYS_futex, AX
-	SYSCALL
+	CALLKERNEL(SYS_futex)
 
 wait:
 	TESTQ R15, R15
@@ -236,8 +237,7 @@ sleep:
 	MOVL R13, DX
 	MOVQ SP, R10
 	XORL R8, R8
-	MOVL $SYS_futex, AX
-	SYSCALL
+	CALLKERNEL(SYS_futex)
 	CMPL slot_word(R15), R13
 	JNE  decided
 	CMPL AX, $ETIMEDOUT

@@ -22,7 +22,9 @@ type board struct {
 	beat     uint32 // changes as long as the server runs
 	patience uint32 // number of naps without a beat after which a thread continues; 0: never
 	queuing  uint32 // the same as a number of turns
-	_        [52]byte
+	_        [4]byte
+	mark     uint64 // in the numbers of the system calls that threads make in hold
+	_        [40]byte
 	pend     uint64 // a bit for each slot with a new hit
 	_        [56]byte
 	full     uint64 // hits that had to wait for a slot
@@ -107,7 +109,7 @@ const (
 )
 
 // magic identifies an arena of any monitor of this version.
-var magic = [16]byte{'m', 'i', 'r', 'a', 'd', 'o', 'r', ' ', 'h', 'o', 'l', 'd', ' ', '2', 0, 0}
+var magic = [16]byte{'m', 'i', 'r', 'a', 'd', 'o', 'r', ' ', 'h', 'o', 'l', 'd', ' ', '3', 0, 0}
 
 // Registers are the registers of a held thread, numbered as in the DWARF ABI (see
 // node.Registers). The thread continues with the monitor's changes, at RIP if that was

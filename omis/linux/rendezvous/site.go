@@ -34,6 +34,9 @@ type Config struct {
 	// Patience is how long a thread waits for a monitor that does not run, for example
 	// because it is stopped. It is rounded to tenths of a second; 0 means forever.
 	Patience time.Duration
+
+	// Mark is added to the numbers of the system calls that threads make in hold (calls.Mark).
+	Mark uint64
 }
 
 // Site is the rendezvous in one target.
@@ -81,6 +84,7 @@ func (s *Site) share(name uint64) error {
 	s.memory = m
 	s.memory.board.patience = uint32(s.config.Patience / nap)
 	s.memory.board.queuing = uint32(s.config.Patience / turn)
+	s.memory.board.mark = s.config.Mark
 	return nil
 }
 

@@ -23,6 +23,7 @@
 #define SYS_getpid 39
 #define SYS_gettid 186
 #define SYS_tgkill 234
+#define RETURN_MARK 0x4d4952410000000f // calls.Marked(SYS_rt_sigreturn)
 
 // handler(DI signal, SI *siginfo_t, DX *ucontext_t). It may change AX CX R8-R11, and must
 // preserve DI SI DX for a handler that it calls.
@@ -43,7 +44,7 @@ TEXT ·handler(SB), NOSPLIT|NOFRAME, $0-0
 	CMPL AX, $1
 	JHI  chain
 	ANDL $~0x100, UC_EFLAGS(DX)
-	RET
+	JMP  done
 raised:
 
 	// If rip is one byte after a breakpoint in the table, continue in its copy.
@@ -62,6 +63,10 @@ entry:
 found:
 	MOVQ 8(R10), AX
 	MOVQ AX, UC_RIP(DX)
+
+	// R8 marks the rt_sigreturn of the restorer as a call for the monitor. AX cannot (see restorer).
+done:
+	MOVQ $RETURN_MARK, R8
 	RET
 
 	// The monitor may have moved the thread to its copy already, and died before it could
@@ -73,7 +78,7 @@ arena:
 	CMPQ AX, (R10)
 	JB   nextarena
 	CMPQ AX, 8(R10)
-	JB   return
+	JB   done
 nextarena:
 	ADDQ $16, R10
 	CMPQ R10, R11
@@ -88,7 +93,6 @@ chain:
 	// The kernel does not apply SIG_IGN to a trap that the processor raised.
 	CMPL SI_CODE(SI), $SI_KERNEL
 	JEQ  die
-return:
 	RET
 call:
 	JMP  AX

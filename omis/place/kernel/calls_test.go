@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"mirador/omis"
 	"mirador/omis/linux"
 	"mirador/omis/monitor/rig"
 	"mirador/omis/node"
@@ -107,25 +108,43 @@ func TestCallsBesideTheMonitor(t *testing.T) {
 	}
 }
 
-// If threads may make the counted system calls for the monitor, the monitor executes the requests instead
-// of the kernel, and does not count those calls.
+// TestCallsOfTheMonitor checks that system calls stay counted in the kernel while threads are held for another
+// request, and that the calls that the threads make for that do not count.
 func TestCallsOfTheMonitor(t *testing.T) {
-	r := newRig(t, kernel.Name, rig.Start(t, rig.Caller(t)))
-	r.Call("futex", "[]")
-	r.Call("mmap", "[]")
-	r.Enable()
-	r.Define("thread_reached_addr([],%#x) : print([1])", r.Target.Func["child"])
-	r.Enable()
-	for range 50 {
-		r.Target.Do("fork 1")
-	}
-	for region := range r.Regions {
-		if got := rig.Summary(r.Rows(region + 1)); got != "" {
-			t.Errorf("%s: %s", r.Regions[region], got)
-		}
-	}
-	if got := r.Where(); got == kernel.Name {
-		t.Errorf("the requests run in %s", got)
+	const rounds = 50
+	for how, byPtrace := range map[string]bool{node.HeldByRendezvous: false, node.HeldByPtrace: true} {
+		t.Run(how, func(t *testing.T) {
+			r := rig.Open(t, linux.Config{Name: "here", Ptrace: byPtrace}, inKernel, rig.Start(t, rig.Caller(t)))
+			own := map[string]string{"wait4": fmt.Sprintf("1×%d/%[1]d/0", rounds)}
+			for _, name := range []string{"futex", "gettid", "mmap", "rt_sigaction", "rt_sigreturn", "restart_syscall", "wait4"} {
+				r.Call(name, "[]")
+			}
+			r.Ask(": pa_counter_create()")
+			r.Enable()
+			counters := len(r.CSRs)
+			r.Define("thread_reached_addr([],%#x) : pa_counter_add([pa_c_%d],1) proc_get_info([$proc],1)", r.Target.Func["child"], len(r.Regions)+1)
+			r.Enable()
+			for range rounds {
+				r.Target.Do("fork 1")
+			}
+			for region, name := range r.Regions {
+				if got := rig.Summary(r.Rows(region + 1)); got != own[name] {
+					t.Errorf("%s: %q, want %q", name, got, own[name])
+				}
+			}
+			for i, csr := range r.CSRs {
+				x, err := r.Tool.State(omis.Token(csr))
+				if want := map[bool]string{true: kernel.Name, false: "trap"}[i < counters]; err != nil || x.Placement.Name != want {
+					t.Errorf("%s runs in %s, want %s: %v", csr, x.Placement, want, err)
+				}
+			}
+			if x, err := r.Tool.State(omis.Token(r.CSRs[counters])); err != nil || strings.Contains(x.Placement.Why, "held by a jump") == byPtrace {
+				t.Errorf("%v, %v", x.Placement, err)
+			}
+			if got := r.Ask(": pa_counter_sum([pa_c_%d],2)", len(r.Regions)+1)[1][0].Values[1].List[2].N; got != rounds {
+				t.Errorf("threads were held %d times, want %d", got, rounds)
+			}
+		})
 	}
 }
 
@@ -144,8 +163,7 @@ func TestCallTimes(t *testing.T) {
 }
 
 // Programs in the kernel do not count the calls that threads make for the monitor: these calls are marked
-// (calls.Mark). The test sets its breakpoint by the node, because an engine would execute the requests in
-// the monitor (TestCallsOfTheMonitor).
+// (calls.Mark), also where the node is used without an engine.
 func TestMarkedCalls(t *testing.T) {
 	g, p := rig.Start(t, rig.Caller(t)), newPlacer(t)
 	n, err := linux.Open(linux.Config{Name: "here", Ptrace: true})

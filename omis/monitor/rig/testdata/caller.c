@@ -29,7 +29,7 @@ static void *calls(void *n) {
 	return 0;
 }
 
-__attribute__((noinline, noclone)) int child(long n) {
+__attribute__((noinline, noclone, aligned(16))) int child(long n) {
 	pid_t pid = fork();
 	if (pid == 0) {
 		calls((void *)n);

@@ -13,7 +13,11 @@ import (
 // alone is not enough: a call that is interrupted and restarted counts once, and the interruption shows at
 // sys_exit only (interrupted.go).
 
-const regOrig = 15 * 8 // of pt_regs: the number of the system call
+// Offsets in pt_regs.
+const (
+	regMark = 9 * 8  // r8, where rt_sigreturn has its mark
+	regOrig = 15 * 8 // the number of the system call
+)
 
 // compat is the bit of thread_info.status that is set in system calls of 32-bit code (TS_COMPAT).
 const compat = 2
@@ -71,9 +75,16 @@ func ofProbe(out string) asm.Instructions {
 	return asm.Instructions{asm.JEq.Imm(number, unix.SYS_URETPROBE, out), asm.JEq.Imm(number, unix.SYS_UPROBE, out)}
 }
 
-// returns is for the start of a call. It records that the thread is in rt_sigreturn.
+// returns is for the start of a call. It records that the thread is in rt_sigreturn. It jumps to out if that is the
+// rt_sigreturn of the handler for breakpoints (omis/linux/resident), whose number cannot have a mark.
 func (e *Events) returns(out string) asm.Instructions {
-	code := append(asm.Instructions{asm.JNE.Imm(number, unix.SYS_RT_SIGRETURN, "stays")}, e.key(out)...)
+	code := asm.Instructions{
+		asm.JNE.Imm(number, unix.SYS_RT_SIGRETURN, "stays"),
+		argument(asm.R2, 0), asm.LoadMem(asm.R1, asm.R2, regMark, asm.DWord),
+		asm.LoadImm(asm.R2, int64(calls.Marked(unix.SYS_RT_SIGRETURN)), asm.DWord),
+		asm.JEq.Reg(asm.R1, asm.R2, out),
+	}
+	code = append(code, e.key(out)...)
 	return append(code,
 		asm.LoadMapPtr(asm.R1, e.Returning.FD()),
 		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, stackStarted),
