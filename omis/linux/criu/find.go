@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -118,10 +119,14 @@ func fit(ctx context.Context, path string) error {
 // check lets CRIU check the kernel. CRIU accepts many machines on which it cannot save a
 // process.
 func check(ctx context.Context, path string) error {
-	const patience = 10 * time.Second
+	const patience = time.Minute // it took more than ten seconds on a busy machine
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, path, "check").CombinedOutput()
+	cmd := exec.CommandContext(ctx, path, "check")
+	// CRIU starts children, which it stops. They have its output too, so they must end with it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
+	out, err := cmd.CombinedOutput()
 	if err == nil {
 		return nil
 	}

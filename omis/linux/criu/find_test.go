@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,6 +30,7 @@ while [ $# -gt 0 ]; do
 	shift
 done
 if [ "$what" = check ]; then
+	[ "$(cat "$beside/fails")" = hang ] && { sleep 600 & echo $! >"$beside/child"; wait; }
 	[ "$(cat "$beside/fails")" != check ] && exit 0
 	echo 'Error (criu/vdso.c:1): Unexpected rt vDSO area bounds' >&2
 	exit 1
@@ -101,6 +103,28 @@ func TestFinder(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFinderGivesUp checks that a check of CRIU which does not end is ended with the processes that it has started, which
+// have its output.
+func TestFinderGivesUp(t *testing.T) {
+	f := Finder{Named: newActor(t, "hang")}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer cancel()
+		for !strings.HasSuffix(childOf(f.Named), "\n") && t.Context().Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	if _, err := f.Find(ctx); err == nil || ctx.Err() == nil {
+		t.Errorf("error %v of the check, %v of its context", err, ctx.Err())
+	}
+}
+
+// childOf returns what an actor that hangs says about its child.
+func childOf(actor string) string {
+	text, _ := os.ReadFile(filepath.Join(filepath.Dir(actor), "child")) // it has not begun yet
+	return string(text)
 }
 
 // TestFinderLooksAgain checks that a replaced CRIU is tried again.
