@@ -67,7 +67,7 @@ func (s *space) takeOver(state resident.State) {
 		b := &breakpoint{addr: e.Addr, copy: e.Copy, length: int(e.Length), original: e.Original, entry: i}
 		s.table[e.Addr] = b
 		if e.Standing {
-			restore(s.memory, b)
+			restore(s.o.proc.PID, s.memory, b)
 			_ = s.enroll(b, false) // a write fails only if the program has ended
 		}
 		for j := range s.arenas {

@@ -126,7 +126,7 @@ func (f *family) clean(t *thread, memory *os.File) {
 	}
 	// This includes breakpoints that were removed from the parent since the fork.
 	for _, b := range f.o.space.table {
-		restore(memory, b)
+		restore(t.pid, memory, b)
 	}
 	if f.o.space.home != 0 && f.hasHome(memory) {
 		f.o.masks.closeHandlers(t, memory)

@@ -84,7 +84,7 @@ func (o *owner) removeLeftovers() {
 	l := left(o.proc.PID, memory)
 	for i, e := range l.entries {
 		if e.Standing {
-			restore(memory, &breakpoint{addr: e.Addr, original: e.Original})
+			restore(o.proc.PID, memory, &breakpoint{addr: e.Addr, original: e.Original})
 			_, _ = memory.WriteAt([]byte{0}, int64(l.home.Mark(i))) // a write fails only if the program has ended
 		}
 	}

@@ -67,12 +67,20 @@ func (b *breakpoint) residentEntry() resident.Entry {
 	return resident.Entry{Addr: b.addr, Copy: b.copy, Original: b.original, Length: uint64(b.length), Standing: b.standing}
 }
 
-// restore removes an INT3 if it is there.
-func restore(memory *os.File, b *breakpoint) {
-	var now [1]byte
-	if _, err := memory.ReadAt(now[:], int64(b.addr)); err == nil && now[0] == int3 {
+// restore removes an INT3 from the memory of a process if it is there.
+func restore(pid int, memory *os.File, b *breakpoint) {
+	if isThere(pid, memory, b.addr) {
 		_, _ = memory.WriteAt([]byte{b.original}, int64(b.addr))
 	}
+}
+
+// isThere reports whether the INT3 of a breakpoint is still in the memory of a process. The process may have mapped
+// other code in the place of the breakpoint's, which has the same byte there: then the page is one of a file, until
+// the process itself or another tool writes to it.
+func isThere(pid int, memory *os.File, addr uint64) bool {
+	var now [1]byte
+	_, err := memory.ReadAt(now[:], int64(addr))
+	return err == nil && now[0] == int3 && !proc.IsOfFile(pid, addr)
 }
 
 // plant makes a breakpoint at addr.
@@ -258,11 +266,7 @@ func (s *space) uproot(b *breakpoint) error {
 
 // stands reports whether the INT3 is still there: the program may have unmapped the code, and
 // mapped other code in its place.
-func (s *space) stands(b *breakpoint) bool {
-	var now [1]byte
-	_, err := s.memory.ReadAt(now[:], int64(b.addr))
-	return err == nil && now[0] == int3
-}
+func (s *space) stands(b *breakpoint) bool { return isThere(s.o.proc.PID, s.memory, b.addr) }
 
 // forgetBreakpoint removes a breakpoint whose code was unmapped.
 func (s *space) forgetBreakpoint(b *breakpoint) {
