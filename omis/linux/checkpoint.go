@@ -189,20 +189,26 @@ func (n *Node) Discard(name string) error {
 	return nil
 }
 
-// reapPatience bounds the time for which a process that has ended may remain a zombie.
-const reapPatience = 2 * time.Second
+// reapPatience bounds the time for which a process that has ended may remain a zombie. Process 1, to which processes
+// without a parent belong, reaps all of them, but on a busy machine it may take its time.
+const (
+	reapPatience       = 2 * time.Second
+	reapPatienceOfInit = 30 * time.Second
+)
 
 // awaitReaped waits until a process that ends is reaped.
 func awaitReaped(pid int) error {
 	const pause = 5 * time.Millisecond
-	for deadline := time.Now().Add(reapPatience); ; time.Sleep(pause) {
-		if !proc.Ending(pid) {
-			return nil
+	for begin := time.Now(); proc.Ending(pid); time.Sleep(pause) {
+		parent, patience := proc.Parent(pid), reapPatience
+		if parent == 1 {
+			patience = reapPatienceOfInit
 		}
-		if time.Now().After(deadline) {
-			return &node.Occupied{PID: pid, Who: fmt.Sprintf("it has ended, but its parent (pid %d) has not taken notice of it", proc.Parent(pid))}
+		if time.Since(begin) > patience {
+			return &node.Occupied{PID: pid, Who: fmt.Sprintf("it has ended, but its parent (pid %d) has not taken notice of it", parent)}
 		}
 	}
+	return nil
 }
 
 // criu returns the CRIU of this machine.
