@@ -61,9 +61,16 @@ be named PROGRAM:FILE:LINE: with + if they can be counted, else with -. It needs
 			if err != nil {
 				return usagef("--grep: %v", err)
 			}
+			if !cmd.Flags().Changed("placements") {
+				placements = depth > 1 && (grep != "" || tree || asJSON)
+			}
 			done := g.patience("reading symbols and lines")
 			sources, programs := divide(args)
-			structure, images, err := readStructure(cmd.Context(), programs, pid, depth)
+			whole := grep != "" || tree || asJSON || lines != "" || placements
+			if depth > 1 && whole {
+				defer debug.SetGCPercent(debug.SetGCPercent(40)) // a third less memory, for a tenth more time
+			}
+			structure, images, err := readStructure(cmd.Context(), programs, pid, depth, whole)
 			if err == nil && len(sources) > 0 {
 				var p sir.Program
 				p, err = readSources(cmd.Context(), program, sources, g.streams.Err)
@@ -76,12 +83,9 @@ be named PROGRAM:FILE:LINE: with + if they can be counted, else with -. It needs
 			if lines != "" && err == nil {
 				own, err = linesOf(cmd.Context(), images, lines)
 			}
-			whole := structure
+			all := structure
 			if grep != "" && err == nil {
 				structure = structure.Where(func(r *sir.Region) bool { return chosen.MatchString(r.ID) || chosen.MatchString(r.Name) })
-			}
-			if !cmd.Flags().Changed("placements") {
-				placements = depth > 1 && (grep != "" || tree || asJSON)
 			}
 			if placements && err == nil {
 				err = possible.New(landing.NewCatalog()).FindAll(cmd.Context(), images, structure)
@@ -90,12 +94,12 @@ be named PROGRAM:FILE:LINE: with + if they can be counted, else with -. It needs
 			if err != nil {
 				return err
 			}
-			tellStripped(g.streams.Err, whole)
+			tellStripped(g.streams.Err, all)
 			switch out := forPeople(g.streams.Out); {
 			case lines != "":
 				return printLines(out, lines, structure, own)
 			case tree || asJSON:
-				return printRegions(out, tableFormat{json: asJSON}, structure, whole)
+				return printRegions(out, tableFormat{json: asJSON}, structure, all)
 			default:
 				return writeStructure(out, output, structure)
 			}
@@ -114,8 +118,9 @@ be named PROGRAM:FILE:LINE: with + if they can be counted, else with -. It needs
 	return cmd
 }
 
-// readStructure reads files, or what a process has loaded, with as many levels of regions.
-func readStructure(ctx context.Context, files []string, pid, depth int) (*sir.Structure, []*binary.Image, error) {
+// readStructure reads files, or what a process has loaded, with as many levels of regions. Unless the structure is needed as a
+// whole, these are made while it is written.
+func readStructure(ctx context.Context, files []string, pid, depth int, whole bool) (*sir.Structure, []*binary.Image, error) {
 	open := binary.FromDisk
 	if pid != 0 {
 		var err error
@@ -125,9 +130,6 @@ func readStructure(ctx context.Context, files []string, pid, depth int) (*sir.St
 		open = binary.FromProcess(pid)
 	}
 	cache := binary.NewCache(binary.DefaultCacheBytes, debugFiles())
-	if depth > 1 { // a third less memory, for a tenth more time
-		defer debug.SetGCPercent(debug.SetGCPercent(40))
-	}
 	s := &sir.Structure{}
 	var images []*binary.Image
 	for i, file := range files {
@@ -143,8 +145,12 @@ func readStructure(ctx context.Context, files []string, pid, depth int) (*sir.St
 			continue
 		}
 		program, err := image.Program(ctx)
-		if err == nil && depth > 1 {
+		switch {
+		case err != nil || depth == 1:
+		case whole:
 			program, err = image.WithInside(ctx, program)
+		default:
+			program, err = image.WithLater(ctx, program, depth)
 		}
 		if err != nil {
 			return nil, nil, err

@@ -30,7 +30,9 @@ func Encode(w io.Writer, s *Structure) error {
 	e.optional("language", s.language())
 	e.optional("producer", cmp.Or(s.Producer, producer()))
 	for i := range s.Programs {
-		e.program(&s.Programs[i])
+		if err := e.program(&s.Programs[i]); err != nil {
+			return err
+		}
 	}
 	e.end(s.Root())
 	if err := e.w.Flush(); err != nil {
@@ -170,7 +172,7 @@ func (e *encoder) flag(name string, set bool) {
 	}
 }
 
-func (e *encoder) program(p *Program) {
+func (e *encoder) program(p *Program) (err error) {
 	e.begin("program")
 	e.text("path", p.Path)
 	e.optional("buildId", p.BuildID)
@@ -178,9 +180,14 @@ func (e *encoder) program(p *Program) {
 		e.resource(&p.Resources[i])
 	}
 	regions, others := p.merged()
-	e.regions(regions)
+	if p.Inside != nil {
+		err = e.later(regions, p.Inside)
+	} else {
+		e.regions(regions)
+	}
 	e.regions(others)
 	e.end("program")
+	return err
 }
 
 func (e *encoder) resource(r *Resource) {

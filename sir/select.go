@@ -20,6 +20,9 @@ func (s *Structure) Cut(depth int) *Structure {
 	return s.keep(func(regions []Region) []Region { return cut(regions, depth) })
 }
 
+// Cut removes the regions inside more than depth - 1 others around them, of which this one is the first.
+func (r *Region) Cut(depth int) { r.Regions = cut(r.Regions, depth-1) }
+
 func cut(regions []Region, depth int) []Region {
 	switch {
 	case depth == 0:

@@ -25,6 +25,9 @@ type Program struct {
 	Regions   []Region   // in the order of their addresses, or of the sources
 	Markers   []Region   // in the order of their names, followed by the woven regions in the order of their ids
 	Weaving   string     // the id of the weaving of its sources, "" if they were not woven; no document contains it
+	// Inside sets the regions inside a copy of a unit while a document is written; nil if Regions has them. Several
+	// goroutines call it. An error ends the document.
+	Inside func(unit *Region) error
 }
 
 // Resource is a source file.

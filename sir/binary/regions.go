@@ -429,7 +429,7 @@ func (im *Image) WithInside(ctx context.Context, p sir.Program) (sir.Program, er
 				if i >= len(p.Regions) {
 					return
 				}
-				im.fill(ctx, &p.Regions[i])
+				fill(ctx, im, &p.Regions[i])
 			}
 		})
 	}
@@ -437,8 +437,23 @@ func (im *Image) WithInside(ctx context.Context, p sir.Program) (sir.Program, er
 	return p, ctx.Err()
 }
 
+// WithLater is WithInside with at most depth levels of regions, which are made while the document is written: that takes a
+// third of the memory, and half of the time. The places of woven regions are known only from all regions.
+func (im *Image) WithLater(ctx context.Context, p sir.Program, depth int) (sir.Program, error) {
+	if p.Weaving != "" {
+		p, err := im.WithInside(ctx, p)
+		return (&sir.Structure{Programs: []sir.Program{p}}).Cut(depth).Programs[0], err
+	}
+	p.Inside = func(unit *sir.Region) error {
+		fill(ctx, im, unit)
+		unit.Cut(depth)
+		return ctx.Err()
+	}
+	return p, nil
+}
+
 // fill sets the regions inside a function.
-func (im *Image) fill(ctx context.Context, r *sir.Region) {
+func fill(ctx context.Context, im *Image, r *sir.Region) {
 	err := guard(im.path, func() (err error) {
 		f, ok := im.find(r.Entry)
 		if !ok || f.addr != r.Entry {
