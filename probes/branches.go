@@ -15,7 +15,7 @@ import (
 	"mirador/sir"
 )
 
-// branches finds branches of an if or a switch. Machine code does not tell what they are in the source, so the source is
+// branches finds regions that only sources have: branches of an if or a switch, and statements. Machine code does not tell what they are in the source, so the source is
 // read: the file that the debug information names, with the rights of the caller. The structures of the sources that
 // were asked for last are kept.
 type branches struct {
@@ -39,7 +39,7 @@ const (
 	mostSource   = 16 << 20
 )
 
-// finder returns the function that finds branches for a caller, nil if sources are not read.
+// finder returns the function that finds them for a caller, nil if sources are not read.
 func (b *branches) finder(ctx context.Context) func(*translate.Module, *sir.Region, string) (*sir.Region, error) {
 	if b.app.registry.config.Outline == nil {
 		return nil
@@ -57,20 +57,44 @@ func (b *branches) finder(ctx context.Context) func(*translate.Module, *sir.Regi
 		}
 		source, err := b.find(ctx, file, built)
 		if err != nil {
-			return nil, fmt.Errorf("branches are found by the source of %s, but %w", of.Name, err)
+			return nil, fmt.Errorf("such a region is found by the source of %s, but %w", of.Name, err)
 		}
 		choice, branch := branchOf(&source, of, line, inside)
 		if branch == nil {
-			return nil, fmt.Errorf("%s has no function %s at line %d with a branch %s", file, of.Name, line, inside[1:])
+			return nil, fmt.Errorf("%s has no function %s at line %d with a region %s", file, of.Name, line, inside[1:])
+		}
+		if choice == nil && !branch.IsStatement() {
+			return nil, fmt.Errorf("a region of the type %s is not found in machine code%s", branch.Kind, instead(ctx, m, branch))
 		}
 		found, err := m.Branch(ctx, choice, branch)
 		if err != nil {
 			return nil, err
 		}
+		if why := found.Code.Uncounted; why != "" {
+			return nil, fmt.Errorf("it cannot be counted: %s%s", why, instead(ctx, m, branch))
+		}
 		r := *found
 		r.ID = of.ID + inside
 		return &r, nil
 	}
+}
+
+// mostTried is the number of lines of a region that are tried.
+const mostTried = 10
+
+// instead names the first line of a region that can be counted.
+func instead(ctx context.Context, m *translate.Module, r *sir.Region) string {
+	for _, file := range []string{path.Base(r.File), r.File} {
+		for line := r.Line; m.Line != nil && line <= min(r.Code.EndLine, r.Line+mostTried); line++ {
+			if line == r.Line && r.Kind == sir.Branch && r.Code.EndLine > line {
+				continue // the line of the condition
+			}
+			if l, err := m.Line(ctx, file, line); err == nil && l.Code.Uncounted == "" {
+				return "; this line in it can be counted: " + l.ID
+			}
+		}
+	}
+	return "; no line in it can be counted"
 }
 
 // NameSources says where sources of the application's programs are, which may not be where the programs were built. The
@@ -186,8 +210,8 @@ func (b *branches) outline(ctx context.Context, file, name string, built time.Ti
 	return p, nil
 }
 
-// branchOf returns a branch of a function in the structure of a source, and the region whose part it is. The function has
-// the same name or symbol, and is declared at a line.
+// branchOf returns a region of a function in the structure of a source, and if it is a branch of an if or a switch, that one. The
+// function has the same name or symbol, and is declared at a line.
 func branchOf(p *sir.Program, of *sir.Region, line int, inside string) (choice, branch *sir.Region) {
 	for unit := range p.All() {
 		if unit.Extent == nil || line < unit.Line || line > unit.Extent.EndLine || !sameUnit(unit, of) {
@@ -195,14 +219,28 @@ func branchOf(p *sir.Program, of *sir.Region, line int, inside string) (choice, 
 		}
 		all := sir.Program{Regions: unit.Regions}
 		for r := range all.All() {
-			for i := range r.Regions {
-				if b := &r.Regions[i]; b.Kind == sir.Branch && b.ID == unit.ID+inside && path.Dir(b.ID) == path.Dir(r.ID) {
-					return r, b
-				}
+			switch {
+			case r.ID != unit.ID+inside:
+			case r.Kind == sir.Branch && !r.IsStatement():
+				return choiceOf(&all, r), r
+			default:
+				return nil, r
 			}
 		}
 	}
 	return nil, nil
+}
+
+// choiceOf returns the if or switch that has a branch.
+func choiceOf(p *sir.Program, branch *sir.Region) *sir.Region {
+	for r := range p.All() {
+		for i := range r.Regions {
+			if &r.Regions[i] == branch {
+				return r
+			}
+		}
+	}
+	return nil
 }
 
 // sameUnit reports whether a unit of a source is a function of a program. Where the source does not tell the symbol, it

@@ -2,6 +2,7 @@ package probes_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,8 +22,20 @@ func (h *harness) declared(context.Context, *sir.Region) (string, int, time.Time
 	return h.source, 2, built, nil
 }
 
-// branch finds a branch of the program of the harness.
+// lineOf finds a line of the program of the harness: the fourth one cannot be counted.
+func lineOf(_ context.Context, file string, line int) (*sir.Region, error) {
+	r := &sir.Region{ID: fmt.Sprintf("%s:%d", file, line), Kind: sir.Line, Code: &sir.Code{}}
+	if line == 4 {
+		r.Code.Uncounted = "it is the fourth"
+	}
+	return r, nil
+}
+
+// branch finds a branch of the program of the harness. It does not find a scope.
 func (h *harness) branch(_ context.Context, choice, branch *sir.Region) (*sir.Region, error) {
+	if choice == nil {
+		return &sir.Region{ID: branch.ID, Kind: branch.Kind, Code: &sir.Code{Uncounted: "its code is not its own"}}, nil
+	}
 	if choice.Kind != sir.If || branch.Form != "then" {
 		h.Errorf("the branch %+v of %+v", branch, choice)
 	}
@@ -33,7 +46,9 @@ func (h *harness) branch(_ context.Context, choice, branch *sir.Region) (*sir.Re
 func outlineOf(_ context.Context, program, path string, _ []byte) (sir.Program, error) {
 	then := sir.Region{ID: "p:multiply/if1.then", Kind: sir.Branch, Form: "then", Line: 4, Code: &sir.Code{EndLine: 5}}
 	choice := sir.Region{ID: "p:multiply/if1", Kind: sir.If, Line: 3, Code: &sir.Code{EndLine: 5}, Regions: []sir.Region{then}}
-	unit := sir.Region{ID: "p:multiply", Name: "multiply", Symbol: "multiply", Kind: sir.Function, Line: 2, Extent: &sir.Extent{EndLine: 9}, Regions: []sir.Region{choice}}
+	block := sir.Region{ID: "p:multiply/scope1", Kind: sir.Scope, File: path, Line: 4, Code: &sir.Code{EndLine: 8}}
+	kept := sir.Region{ID: "p:multiply/spawn1", Kind: sir.Spawn, File: path, Line: 4, Code: &sir.Code{EndLine: 4}}
+	unit := sir.Region{ID: "p:multiply", Name: "multiply", Symbol: "multiply", Kind: sir.Function, Line: 2, Extent: &sir.Extent{EndLine: 9}, Regions: []sir.Region{choice, block, kept}}
 	return sir.Program{Path: program, Regions: []sir.Region{unit}}, nil
 }
 
@@ -102,8 +117,9 @@ func TestBranches(t *testing.T) {
 	h.source = "src/multiply.c" // as with -ffile-prefix-map
 	expect(me, "if1.then", "is the name of a file in another folder")
 	h.source = original
-	expect(me, "if2.then", "no function multiply at line 2 with a branch if2.then")
-	expect(me, "if1", "name a branch, such as if1.then")
+	expect(me, "if2.then", "no function multiply at line 2 with a region if2.then")
+	expect(me, "scope1", "its code is not its own; this line in it can be counted: multiply.c:5")
+	expect(me, "spawn1", "a region of the type spawn is not found in machine code; no line in it can be counted")
 	expect(deliver.User{UID: -1}, "if1.then", "does not tell which user's rights are to be used")
 }
 

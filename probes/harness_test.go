@@ -202,7 +202,7 @@ func (h *harness) modules() []translate.Module {
 		m.Locator.(exits)[wovenUnit] = []uint64{leave}
 	}
 	if h.source != "" {
-		p.Regions[0].Kind, m.Branch, m.Declared = sir.Function, h.branch, h.declared
+		p.Regions[0].Kind, m.Branch, m.Declared, m.Line = sir.Function, h.branch, h.declared, lineOf
 	}
 	m.Units = sir.NewIndex(p)
 	return []translate.Module{m}

@@ -99,6 +99,19 @@ const (
 	Deferred   Kind = "deferred"   // a call at the end of the function
 )
 
+// IsStatement reports whether the region is a whole statement or a block of a source, which no condition of its own decides about.
+func (r *Region) IsStatement() bool {
+	switch r.Kind {
+	case Scope, Block, If, Switch, Try, Throw, Return, Stop, OpenMP, IO, Lock:
+		return true
+	case Branch:
+		return r.Form == "body" // of a try statement
+	case Allocation:
+		return r.Form != "new" && r.Form != "delete" // these are expressions
+	}
+	return false
+}
+
 // Marker is an instant that the authors of a program have marked in its code, by a static probe of
 // SystemTap's form (sys/sdt.h). Its entries and its exits are all places that have the marker's name.
 const Marker Kind = "marker"

@@ -46,6 +46,8 @@ __attribute__((noinline, optimize("O0"))) void halved(int n)
 		} while (n > 0);
 }
 
+int unfolded(int n);
+
 int main(void)
 {
 	int n, m;
@@ -54,6 +56,7 @@ int main(void)
 	puts("ready");
 	while (scanf("%d %d", &n, &m) == 2) {
 		halved(n);
+		sink += unfolded(n);
 		printf("%d\n", kept(finished(rounds(n, &m))));
 	}
 	return 0;

@@ -38,7 +38,7 @@ func findInside(id string, pos mir.Position, t *Targets) ([]regionCopy, *Error) 
 				return []*sir.Region{r}
 			}
 		}
-		if ofBranches.MatchString(inside) && t.Branch != nil {
+		if ofSources.MatchString(inside) && t.Branch != nil {
 			r, err := t.Branch(m, of, inside)
 			if err != nil {
 				failed = cmp.Or(failed, Errorf(CannotBeDone, pos, "%s: %v", id, err))
@@ -81,14 +81,11 @@ func (m *Module) onlyNamed(id string) *sir.Region {
 // ofSources matches the ids of regions that only sources have.
 var ofSources = regexp.MustCompile(`/(if|switch|block|scope|try|throw|return|stop|openmp|io|allocation|lock|spawn|deferred)[0-9]+(\.[a-z]+[0-9]*)?$`)
 
-// ofBranches matches the ids of branches of an if or a switch.
-var ofBranches = regexp.MustCompile(`/(if|switch)[0-9]+\.[a-z]+[0-9]*$`)
-
 // regionsOf says what to name instead of a region that a function does not have: the line, or its outermost regions.
 func regionsOf(inside string, regions []sir.Region) string {
 	const most = 10
 	if ofSources.MatchString(inside) {
-		return ": only the structure of a source has such regions; name a branch, such as if1.then, or name the line of its first statement, PROGRAM:FILE:LINE"
+		return ": only the structure of a source has such regions; name the line of its first statement, PROGRAM:FILE:LINE"
 	}
 	var names []string
 	for _, r := range regions {

@@ -23,7 +23,7 @@ type Targets struct {
 	Inside func(*Module, *sir.Region) ([]sir.Region, error)
 	// Line returns a line of a file of the source of a module; nil: none can be found.
 	Line func(m *Module, file string, line int) (*sir.Region, error)
-	// Branch returns a branch of an if or a switch, by the id of its function and what follows this in the branch's id;
+	// Branch returns a region that only sources have, such as a branch, by the id of its function and what follows this in the branch's id;
 	// nil: none can be found.
 	Branch func(m *Module, of *sir.Region, inside string) (*sir.Region, error)
 	// Inlined returns all places where a function is inlined, nil if there are none; nil: none can be found.
@@ -70,7 +70,7 @@ type Module struct {
 	Inside func(context.Context, *sir.Region) ([]sir.Region, error)
 	// Line finds a line of the source; nil: none is known.
 	Line func(ctx context.Context, file string, line int) (*sir.Region, error)
-	// Branch finds the code of a branch, which a region of a source contains; nil: it cannot be found. Declared returns
+	// Branch finds the code of a branch, which a region of a source contains, or of a whole statement; nil: it cannot be found. Declared returns
 	// where in the source a function is declared, and when the file of the module was written.
 	Branch   func(ctx context.Context, choice, branch *sir.Region) (*sir.Region, error)
 	Declared func(ctx context.Context, unit *sir.Region) (file string, line int, built time.Time, err error)

@@ -22,11 +22,13 @@ import (
 // from a test in the condition, to the first statement of the branch, and all its code is behind such a test: the
 // compiler may have merged, moved or copied it.
 //
+// Without a choice the branch is a statement or a block, which any code may lead to. See entrance.
+//
 // The error is a *sir.LineError if the program has no code of the file, or that of ctx. Callers share the
 // region and must not modify it.
 func (im *Image) Branch(ctx context.Context, choice, branch *sir.Region) (*sir.Region, error) {
 	k := newFork(choice, branch)
-	key := fmt.Sprintf("\x01%s %s %v", branch.ID, branch.File, k)
+	key := fmt.Sprintf("\x01%s %s %v", branch.ID, branch.File, *k)
 	if known, ok := im.innerLines.find(key); ok {
 		return &known[0], nil
 	}
@@ -38,7 +40,8 @@ func (im *Image) Branch(ctx context.Context, choice, branch *sir.Region) (*sir.R
 	m := newLineMaker(ctx, im, f.path)
 	m.every = true
 	r := m.branch(f, k)
-	r.ID, r.Name, r.Form, r.Line, r.Code.Column, r.Code.EndLine = branch.ID, branch.Name, branch.Form, branch.Line, branch.Code.Column, branch.Code.EndLine
+	r.ID, r.Kind, r.Name, r.Form, r.Line = branch.ID, branch.Kind, branch.Name, branch.Form, branch.Line
+	r.Code.Column, r.Code.EndLine = branch.Code.Column, branch.Code.EndLine
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -62,7 +65,7 @@ func (im *Image) fileLike(ctx context.Context, path string) (f *sourceFile, err 
 
 // branch finds the code of a branch in all functions that have code of the whole choice.
 func (m *lineMaker) branch(f *sourceFile, k *fork) sir.Region {
-	r := sir.Region{Kind: sir.Branch, File: f.path, Code: &sir.Code{}}
+	r := sir.Region{File: f.path, Code: &sir.Code{}}
 	var rows []lineRow
 	for line := k.whole.line; line <= k.whole.endLine; line++ {
 		for _, row := range f.lines[line] {
@@ -72,6 +75,7 @@ func (m *lineMaker) branch(f *sourceFile, k *fork) sir.Region {
 		}
 	}
 	var gone absence
+	var of string // a function with its code
 	for rows = sortRows(rows); len(rows) > 0; {
 		owner, rest, err := m.split(rows)
 		rows = rest
@@ -83,6 +87,10 @@ func (m *lineMaker) branch(f *sourceFile, k *fork) sir.Region {
 		case err != nil:
 			r.Code.Uncounted = cmp.Or(r.Code.Uncounted, err.Error())
 		case owner != nil:
+			if k.alone && len(c.Enter) > 0 {
+				r.Code.Uncounted = cmp.Or(r.Code.Uncounted, k.severalFunctions(of, owner.f.name))
+				of = owner.f.name
+			}
 			join(r.Code, c)
 		}
 	}
@@ -91,7 +99,7 @@ func (m *lineMaker) branch(f *sourceFile, k *fork) sir.Region {
 	case len(r.Code.Entries) > 0:
 		r.Code.Uncounted = gone.copied
 	default:
-		r.Code.Uncounted = cmp.Or(gone.moved, "the program has no code at its positions: the compiler removed the branch, or merged it with other code")
+		r.Code.Uncounted = cmp.Or(gone.moved, "the program has no code at its positions: the compiler removed the "+k.what()+", or merged it with other code")
 	}
 	finish(&r)
 	return r
@@ -110,6 +118,10 @@ func (m *lineMaker) branchIn(o *owner, k *fork, gone *absence) (*sir.Code, error
 	switch err := b.locate(m); {
 	case err != nil:
 		return nil, err
+	case b.isOutlined():
+		return &sir.Code{}, nil
+	case !b.plain && b.alone:
+		return nil, errOptimisedStatement
 	case !b.plain && !strings.HasPrefix(o.producer, "GNU "):
 		return nil, errOptimised
 	}
@@ -135,6 +147,10 @@ func (m *lineMaker) branchIn(o *owner, k *fork, gone *absence) (*sir.Code, error
 	}
 	c := b.region()
 	enter, leave := b.Borders(b.holds)
+	if b.alone {
+		c.Uncounted = cmp.Or(c.Uncounted, b.entrance(enter))
+		return c, nil
+	}
 	if b.head > 0 && slices.ContainsFunc(leave, b.leadsToHead) {
 		return nil, errSeveralLines
 	}
@@ -186,7 +202,7 @@ func (b *branchPart) locate(m *lineMaker) (err error) {
 	if err != nil {
 		return err
 	}
-	of, err := m.im.described(m.ctx, d, b.of.f.addr)
+	of, err := m.im.described(m.ctx, d, b.madeOf(m.im).addr)
 	if err != nil {
 		return err
 	}
@@ -195,14 +211,14 @@ func (b *branchPart) locate(m *lineMaker) (err error) {
 	for _, s := range b.of.statements {
 		b.begun[s.addr] = append(b.begun[s.addr], s)
 		b.columns = b.columns || s.column > 0
-		brace := s.line == b.branch.line && s.column == b.branch.column && b.branch.endLine > s.line
+		brace := s.line == b.branch.line && s.column == b.branch.column && b.branch.endLine > s.line && !b.word
 		if line := b.lineOf(s); line > 0 && !brace && (b.first == 0 || line < b.first) {
 			b.first = line
 		}
 	}
 	b.first = cmp.Or(b.first, b.branch.line)
-	if !b.columns && b.branch.endLine-b.branch.line < 2 {
-		return fmt.Errorf("the debug information has no columns, and line %d has other code than the branch", b.branch.line)
+	if !b.columns && (b.alone || b.branch.endLine-b.branch.line < 2) {
+		return fmt.Errorf("the debug information has no columns, and line %d may have other code than the %s", b.branch.line, b.what())
 	}
 	return nil
 }

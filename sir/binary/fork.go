@@ -40,8 +40,10 @@ func hold(areas []area, p position) bool {
 	return after > 0 && areas[after-1].holds(p)
 }
 
-// fork is an if or a switch of a source file. One of its branches is measured.
+// fork is an if or a switch of a source file. One of its branches is measured. A statement or a block is measured alone.
 type fork struct {
+	alone    bool
+	word     bool   // it begins with a word that has code
 	file     string // in line tables
 	whole    area
 	branch   area
@@ -54,6 +56,11 @@ type fork struct {
 
 // newFork describes a region of a source that has branches, and one of them.
 func newFork(choice, branch *sir.Region) *fork {
+	if choice == nil {
+		f := &fork{alone: true, word: branch.Kind != sir.Scope && branch.Kind != sir.Branch, whole: areaOf(branch), branch: areaOf(branch)}
+		f.add(branch)
+		return f
+	}
 	f := &fork{whole: areaOf(choice), branch: areaOf(branch)}
 	if f.branch.line > branch.Line {
 		f.head = branch.Line
@@ -64,7 +71,7 @@ func newFork(choice, branch *sir.Region) *fork {
 		case r.Kind != sir.Branch:
 			continue
 		case r.Line == branch.Line && r.Code.Column == branch.Code.Column:
-			f.add(r.Regions)
+			f.add(r)
 			f.branches = append(f.branches, areaOf(r))
 			continue
 		case !areaOf(r).begins(position{line: branch.Line, column: branch.Code.Column}):
@@ -81,18 +88,26 @@ func newFork(choice, branch *sir.Region) *fork {
 	return f
 }
 
-// add notes the regions inside the branch.
-func (f *fork) add(inside []sir.Region) {
-	for i := range inside {
-		r := &inside[i]
+// add notes the branches inside a region.
+func (f *fork) add(region *sir.Region) {
+	for i := range region.Regions {
+		r := &region.Regions[i]
 		switch {
 		case r.Code == nil: // a unit
-		case r.Kind == sir.Branch:
+		case r.Kind == sir.Branch && region.Kind != sir.Try:
 			f.nested = append(f.nested, areaOf(r))
 		default:
-			f.add(r.Regions)
+			f.add(r)
 		}
 	}
+}
+
+// what is the word for what is measured.
+func (f *fork) what() string {
+	if f.alone {
+		return "statement"
+	}
+	return "branch"
 }
 
 // tests reports whether a position is in a condition that decides whether the branch is executed.

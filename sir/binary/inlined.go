@@ -40,6 +40,7 @@ type definition struct {
 	entry uint64
 	// variables counts those in it, and moved those that are not always at one place of its stack.
 	variables, moved int
+	calls            bool // all its calls are described: LLVM says so of what it optimises
 }
 
 // unitCode has the code of the functions of a compile unit.
@@ -187,7 +188,7 @@ func (w *inlinedWalk) define(e *dwarf.Entry) bool {
 	if o == nil || o.called() == "" {
 		return false
 	}
-	w.found.definitions = append(w.found.definitions, definition{sourceFunction: o, entry: entry})
+	w.found.definitions = append(w.found.definitions, definition{sourceFunction: o, entry: entry, calls: e.Val(dwarf.AttrCallAllCalls) != nil || e.Val(gnuAllCalls) != nil})
 	return true
 }
 
@@ -205,13 +206,16 @@ func (d *definition) add(e *dwarf.Entry) {
 	}
 }
 
+// gnuAllCalls is DW_AT_GNU_all_call_sites, of DWARF 4.
+const gnuAllCalls dwarf.Attr = 0x2117
+
 // unoptimised reports whether the compiler certainly did not optimise a function: it keeps variables at one place of the
 // stack only then. gcc says it for a whole unit.
 func unoptimised(producer string, of *definition) bool {
 	if strings.HasPrefix(producer, "GNU ") {
 		return strings.Contains(producer, " -m") && !optimising.MatchString(producer) && (of == nil || of.moved == 0)
 	}
-	return of != nil && of.variables > 0 && of.moved == 0
+	return of != nil && of.variables > 0 && of.moved == 0 && !of.calls
 }
 
 // optimising matches the options of gcc that optimise.

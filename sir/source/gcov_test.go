@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -138,11 +139,17 @@ func (y *tally) String() string {
 }
 
 // least has numbers of regions that are counted as by gcov.
-type least struct{ branches, loops, bodies int }
+type least struct{ branches, loops, bodies, scopes int }
 
 func (n least) check(t *testing.T, found map[sir.Kind]*tally) {
 	t.Helper()
-	if is := (least{found[sir.Branch].equal, found[sir.Loop].equal, found[sir.Body].equal}); is.branches < n.branches || is.loops < n.loops || is.bodies < n.bodies {
+	equal := func(k sir.Kind) int {
+		if found[k] == nil {
+			return 0
+		}
+		return found[k].equal
+	}
+	if is := (least{equal(sir.Branch), equal(sir.Loop), equal(sir.Body), equal(sir.Scope)}); is.branches < n.branches || is.scopes < n.scopes || is.loops < n.loops || is.bodies < n.bodies {
 		t.Errorf("%+v are equal, want %+v", is, n)
 	}
 }
@@ -169,10 +176,16 @@ func (c *compared) compare(t *testing.T, tree string, sources []outlined, want c
 			for i := range choice.Regions {
 				b := &choice.Regions[i]
 				n, ok := want[b.ID]
-				if b.Kind != sir.Branch || !ok || choice.Kind != sir.If && choice.Kind != sir.Switch {
+				of := choice
+				switch {
+				case !ok:
+					continue
+				case b.IsStatement():
+					of = nil
+				case b.Kind != sir.Branch || choice.Kind != sir.If && choice.Kind != sir.Switch:
 					continue
 				}
-				r, err := im.Branch(t.Context(), choice, b)
+				r, err := im.Branch(t.Context(), of, b)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -189,11 +202,14 @@ func (c *compared) compare(t *testing.T, tree string, sources []outlined, want c
 	slices.SortFunc(stops, func(a, b stop) int { return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(a.when, b.when)) })
 	stops = slices.Compact(stops)
 	hits := passes(t, tree, append([]string{program}, c.args...), stops)
-	y := map[sir.Kind]*tally{sir.Branch: {why: map[string]int{}}, sir.Loop: {why: map[string]int{}}, sir.Body: {why: map[string]int{}}}
+	y := map[sir.Kind]*tally{}
 	for _, m := range all {
 		n := 0
 		for _, a := range m.Code.Entries {
 			n += hits[stop{a, m.Code.When[a]}]
+		}
+		if y[m.Kind] == nil {
+			y[m.Kind] = &tally{why: map[string]int{}}
 		}
 		is := y[m.Kind]
 		switch {
@@ -228,9 +244,9 @@ func generalised(why string) string {
 // their code, and compares with gcov's counts of the same run: no count differs. least has how many must be counted.
 func TestBranchesAgreeWithGcov(t *testing.T) {
 	for file, atLeast := range map[string]map[string]least{
-		"branches.c":   {"gcc -O0": {18, 9, 9}, "gcc -O2": {8, 3, 2}, "clang -O0": {18, 9, 10}},
-		"branches.cc":  {"g++ -O0": {31, 10, 10}, "g++ -O2": {10, 4, 5}, "clang++ -O0": {29, 10, 10}, "clang++ -O2": {0, 4, 2}},
-		"branches.f90": {"gfortran -O0": {18, 12, 12}, "gfortran -O2": {4, 3, 3}},
+		"branches.c":   {"gcc -O0": {18, 9, 9, 10}, "gcc -O2": {8, 3, 2, 0}, "clang -O0": {18, 9, 10, 13}},
+		"branches.cc":  {"g++ -O0": {31, 10, 10, 9}, "g++ -O2": {10, 4, 5, 0}, "clang++ -O0": {29, 10, 10, 7}, "clang++ -O2": {0, 4, 2, 0}},
+		"branches.f90": {"gfortran -O0": {18, 12, 12, 0}, "gfortran -O2": {4, 3, 3, 0}},
 	} {
 		t.Run(file, func(t *testing.T) {
 			c := compared{name: "branches", files: []string{file}}
@@ -254,6 +270,28 @@ func (c *compared) agrees(t *testing.T, tree string, atLeast map[string]least) {
 		t.Run(strings.ReplaceAll(how, " ", ""), func(t *testing.T) {
 			n.check(t, c.compare(t, tree, sources, want, append(strings.Fields(how), "-g")...))
 		})
+	}
+}
+
+// TestDirectives counts the directives of OpenMP that a program executes, and the blocks in them.
+func TestDirectives(t *testing.T) {
+	c := compared{name: "openmp", files: []string{"openmp.c"}, flags: []string{"-fopenmp"}}
+	of := resource(t, "testdata/openmp.c")
+	p, want := read(t, c.name, of), counts{}
+	lines := strings.Split(string(of.Text), "\n")
+	for r := range p.All() {
+		_, comment, _ := strings.Cut(lines[r.Line-1], "/* ")
+		if n, err := strconv.Atoi(strings.TrimSuffix(comment, " */")); err == nil && r.IsStatement() {
+			want[r.ID] = n
+		}
+	}
+	tree, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := c.compare(t, tree, []outlined{{filepath.Join(tree, "openmp.c"), p}}, want, "gcc", "-O0", "-g")
+	if n := found[sir.OpenMP].equal; n < 8 {
+		t.Errorf("%d directives are counted", n)
 	}
 }
 
@@ -281,8 +319,8 @@ func luaAgrees(t *testing.T) {
 		}
 	}
 	c.agrees(t, tree, map[string]least{
-		"gcc -O0": {1431, 165, 168}, "gcc -O1": {799, 147, 138}, "gcc -O2": {523, 114, 108}, "gcc -O3": {435, 98, 94},
-		"clang -O0": {1347, 145, 161}, "clang -O1": {0, 88, 79}, "clang -O2": {0, 76, 65}, "clang -O3": {0, 67, 62},
+		"gcc -O0": {1431, 165, 168, 226}, "gcc -O1": {799, 147, 138, 0}, "gcc -O2": {523, 114, 108, 0}, "gcc -O3": {435, 98, 94, 0},
+		"clang -O0": {1347, 145, 161, 203}, "clang -O1": {0, 88, 79, 0}, "clang -O2": {0, 76, 65, 0}, "clang -O3": {0, 67, 62, 0},
 	})
 }
 

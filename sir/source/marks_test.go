@@ -40,7 +40,7 @@ func (m *marker) offset(line, column int) int { return m.starts[line-1] + column
 
 // isMarked reports whether a region is one that is compared.
 func isMarked(r *sir.Region) bool {
-	return r.Code != nil && r.Form != "macro" && (r.Kind == sir.Loop || r.Kind == sir.Body || r.Kind == sir.Branch)
+	return r.Code != nil && r.Form != "macro" && (r.Kind == sir.Loop || r.Kind == sir.Body || r.Kind == sir.Branch || r.IsStatement())
 }
 
 func (m *marker) braces(regions []sir.Region) {
@@ -109,7 +109,7 @@ func (m *marker) statement(r *sir.Region) {
 		if !strings.HasSuffix(strings.TrimSpace(line), "&") {
 			m.list = append(m.list, edit{at + len(line), r.ID, "\n" + blanks + strings.TrimSuffix(called, "\n"+blanks)})
 		}
-	case strings.HasSuffix(strings.TrimSpace(before), ")"): // the statement of a short IF
+	case strings.HasSuffix(strings.TrimSpace(before), ")") && !r.IsStatement(): // the statement of a short IF
 		if r.Code.EndLine == r.Line {
 			m.list = append(m.list, edit{at, r.ID, "then\n" + blanks + called}, edit{m.offset(r.Line, r.Code.EndColumn) + 1, "", "\n" + blanks + "end if"})
 		}

@@ -106,6 +106,43 @@ __attribute__((noinline)) static int known(int left) {
 	return sum;
 }
 
+/* Blocks that follow themselves, that a goto or a label leads into, and that are left in the middle. */
+__attribute__((noinline)) static int blocks(int n) {
+	int i = 0;
+	for (;;) {
+		{
+			if (++i > n) break;
+			work(i);
+		}
+	}
+	for (;;) { { if (--i < 0) break; } work(i); }
+	for (i = 0; i < 4; i++) { { sum += i; } }
+	{ int at = n; while (at > 0) { at -= 2; } }
+	{
+		do { i--; } while (i > 0);
+	}
+	while (i < n) {
+		{
+			if (i++ & 1) continue;
+			work(i);
+		}
+		work(2);
+	}
+	if (n > 3) goto in;
+	{
+		work(7);
+	in:
+		work(8);
+	}
+	switch (n & 3) {
+	case 0: { work(1); break; }
+	case 1: { work(2); }
+	case 2: { { work(3); } work(4); }
+	}
+	{ if (n == 2) return i; }
+	{ return work(n); }
+}
+
 static int tried(int n) { return setjmp(back) ? -1 : loops(n); }
 
 int main(void) {
@@ -113,7 +150,7 @@ int main(void) {
 		work(sign(i) + sign(input - i));
 		chosen(i % 6 + (i == 9 ? ':' - 3 : 0));
 		nested(i, input);
-		sum += tried(i) + known(i);
+		sum += tried(i) + known(i) + blocks(i);
 	}
 	printf("%d\n", jumps(input) + sum);
 	return 0;

@@ -195,6 +195,36 @@ __attribute__((noinline)) static const char *name(const char *p) {
 	return p;
 }
 
+// Blocks with objects, exceptions and functions inside.
+template <class T> __attribute__((noinline)) static T blocks(T n) {
+	int alive = 0;
+	{
+		auto more = [&](T x) { { alive += work(x); } return x > 2; };
+		if (more(n)) { { work(1); } more(1); }
+	}
+	{
+		Guard one(alive);
+		if (n > 4) return n;
+		Guard other(alive);
+	}
+	try {
+		{
+			Guard one(alive);
+			if (n > 1) throw Error{"many"};
+			work(2);
+		}
+		work(3);
+	} catch (const Error &) {
+		{ work(4); }
+	}
+	while (n-- > 0) {
+		{ Guard one(alive); }
+	}
+	struct Local { static int of(int x) { { return work(x); } } };
+	{ alive += Local::of(3); }
+	return alive;
+}
+
 int main() {
 	Ring<int> ring;
 	Ring<double> reals;
@@ -202,6 +232,7 @@ int main() {
 		ring.push(i);
 		sum += *name("a b-c d" + i % 7);
 		if (i % 4 == 0) reals.push(i);
+		sum += blocks(i % 6) + (int)blocks((long)i % 5);
 		sum += chosen(static_cast<Kind>(i % 4)) + clamp(i, 2, input) + clamp(sum, 5, 50);
 	}
 	sum += thrown(input) + words("a bc,bc d  bcd a,") + words("x yz ") + shapes(input);
