@@ -150,7 +150,7 @@ func expectedInGo(r *sir.Region, blocks []coverBlock) int {
 	}
 	i, found := slices.BinarySearchFunc(blocks, begin, coverBlock.compare)
 	switch r.Kind {
-	case sir.Function, sir.Method, sir.Lambda, sir.Body, sir.Branch:
+	case sir.Function, sir.Method, sir.Lambda, sir.Body, sir.Branch, sir.Scope:
 		return blocks[i].count
 	}
 	if found {

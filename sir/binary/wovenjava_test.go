@@ -101,7 +101,7 @@ func expectedInJava(r *sir.Region, lines map[int]int) int {
 				return n
 			}
 		}
-	case r.Kind == sir.Body, r.Kind == sir.Branch, r.Kind == sir.Catch, r.Kind == sir.Lambda:
+	case r.Kind == sir.Body, r.Kind == sir.Branch, r.Kind == sir.Catch, r.Kind == sir.Lambda, r.Kind == sir.Scope:
 		if r.Code != nil && r.Line == r.Code.EndLine {
 			return lines[r.Line]
 		}
