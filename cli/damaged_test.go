@@ -79,6 +79,10 @@ func damage(t *testing.T, program string, random *rand.Rand) {
 	}
 	headers := text[len(text)-len(file.Sections)*64:]
 	spoil(headers, random.IntN(4))
+	if random.IntN(2) == 0 {
+		const headerSize = 0x3a // where the size of a section header stands: the program is no valid file any more
+		text[headerSize]++
+	}
 	if err := os.WriteFile(program, text, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -98,8 +102,9 @@ func (c tally) more(n int) (calls int) {
 // damagedPrograms asks with curl for the structures of running programs whose files are hostile, and counts their
 // calls: a probe is refused or exact, and the programs run on.
 func damagedPrograms(t *testing.T, s *served) {
+	const programs = 4
 	counted := 0
-	for seed := range uint64(4) {
+	for seed := range uint64(programs) {
 		name := fmt.Sprintf("damaged%d", seed)
 		c := startTallyAs(t, exec.Command(damagedTally(t, name, rand.New(rand.NewPCG(seed, 0)))))
 		id := regexp.MustCompile(`p_\d+`).FindString(s.must(t, "", "attach", strconv.Itoa(c.PID)))
@@ -111,7 +116,9 @@ func damagedPrograms(t *testing.T, s *served) {
 			return answer
 		}
 		ask("<sirreq>" + in("process:"+id) + "</sirreq>")
-		wants(t, "--unix-socket", s.socket, "http://mirador/apps/"+name+"/sir")
+		if structure := wants(t, "--unix-socket", s.socket, "http://mirador/apps/"+name+"/sir"); strings.Contains(structure, `"`+name+`:fopen"`) {
+			t.Errorf("%d: the units of the C library have the name of the program", seed)
+		}
 		before := c.says("stop")
 		made := ask(`<instrreq activated="true" flush="true"><codeRegion from="` + name + `:work"/><metric name="COUNT"/><process id="*"/></instrreq>`)
 		calls := c.more(before)
@@ -125,8 +132,8 @@ func damagedPrograms(t *testing.T, s *served) {
 		s.must(t, "", "release", name)
 		c.more(calls)
 	}
-	if counted == 0 {
-		t.Error("no probe was possible")
+	if counted == 0 || counted == programs {
+		t.Errorf("%d of %d probes were possible", counted, programs)
 	}
 	if mb := s.resident(t); mb > 1000 {
 		t.Errorf("the gateway uses %d MB", mb)

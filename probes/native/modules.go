@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"mirador/mir/translate"
 	"mirador/omis"
+	"mirador/omis/host/proc"
 	"mirador/sir/binary"
 )
 
@@ -41,8 +43,8 @@ func (s *loadedModules) add(m translate.Module, image *binary.Image) {
 	s.modules, s.images = append(s.modules, m), append(s.images, image)
 }
 
-// mostCached limits the number of cached processes, including ended ones. A cached process keeps
-// the images of its files in memory.
+// mostCached limits the number of cached processes, including some that have ended. A cached process
+// keeps the images of its files in memory.
 const mostCached = 64
 
 // find returns the cached modules of a process, or nil if there are none or a file has changed.
@@ -57,9 +59,14 @@ func (v *moduleCache) find(key moduleKey, files string) *loadedModules {
 	return s
 }
 
+// enter caches the modules of a process, and forgets those of ended processes.
 func (v *moduleCache) enter(key moduleKey, s *loadedModules) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	maps.DeleteFunc(v.loaded, func(of moduleKey, _ *loadedModules) bool {
+		start, err := proc.ThreadStart(of.process.PID, of.process.PID)
+		return err != nil || start != of.process.Start
+	})
 	if v.loaded == nil || len(v.loaded) >= mostCached {
 		v.loaded = make(map[moduleKey]*loadedModules)
 	}

@@ -79,6 +79,11 @@ func TestModuleCache(t *testing.T) {
 	if look() == first {
 		t.Error("the file has changed and was not read again")
 	}
+	target.Kill()
+	p.known.enter(moduleKey{process: omis.ProcID{PID: os.Getppid()}}, &loadedModules{})
+	if _, kept := p.known.loaded[moduleKey{process: process}]; kept {
+		t.Error("the modules of an ended process are kept")
+	}
 }
 
 // TestUnreadableMap checks that the error for an unreadable map gives the reason, and claims that

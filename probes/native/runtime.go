@@ -81,6 +81,7 @@ func (r *Runtime) modules(ctx context.Context, pid int, program string) (*loaded
 	if err != nil {
 		return nil, err
 	}
+	main, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)) // it is not among the modules if its file is damaged
 	open := mappedBy(pid)
 	s := &loadedModules{files: files}
 	for i, m := range loaded {
@@ -88,7 +89,7 @@ func (r *Runtime) modules(ctx context.Context, pid int, program string) (*loaded
 			return nil, err // no caller waits for the other images
 		}
 		name := ""
-		if i == 0 {
+		if i == 0 && m.Path == main {
 			name = proc.TypedName(pid)
 		}
 		if program == "" || program == cmp.Or(name, binary.NameOf(m.Path)) {

@@ -100,13 +100,15 @@ func (f *elfFile) bytes(s *elf.Section) ([]byte, error) {
 	return b, nil
 }
 
-func (f *elfFile) symbolBytes() (n int64) {
+// symbolBytes returns the memory for the names of symbols: no more than the file has, whatever its headers claim.
+func (f *elfFile) symbolBytes() int64 {
+	n := uint64(0)
 	for _, s := range f.Sections {
 		if s.Type == elf.SHT_STRTAB {
-			n += int64(s.FileSize)
+			n = min(n+min(s.FileSize, uint64(f.size)), uint64(f.size))
 		}
 	}
-	return n
+	return int64(n)
 }
 
 // executable reports whether addr is in an executable segment.

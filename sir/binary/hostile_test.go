@@ -179,6 +179,19 @@ func TestNamesMayNotMultiply(t *testing.T) {
 	}
 }
 
+// TestClaimedNames checks that a cache counts no more memory for names than the file has: with 2⁶² bytes the cache would
+// drop all other images.
+func TestClaimedNames(t *testing.T) {
+	data := overlapping(4, 100)
+	const kind, size = 4, 32 // offsets in a section header
+	first := data[binary.LittleEndian.Uint64(data[40:]):]
+	first[kind] = byte(elf.SHT_STRTAB)
+	binary.LittleEndian.PutUint64(first[size:], 1<<62)
+	if im := read(t, data); im == nil || im.memory < 0 || im.memory > int64(len(data)+4*1000) {
+		t.Errorf("a file of %d bytes counts as %+v", len(data), im)
+	}
+}
+
 func FuzzImage(f *testing.F) {
 	f.Add(small(f))
 	f.Add(overlapping(5, 10))

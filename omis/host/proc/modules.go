@@ -13,7 +13,7 @@ import (
 	"mirador/omis/node"
 )
 
-// Modules lists the load modules of a process, the main one first.
+// Modules lists the load modules of a process, the main one first, if its file can be read.
 func Modules(p omis.ProcID) ([]node.Module, error) {
 	if err := Alive(p); err != nil {
 		return nil, err
