@@ -133,3 +133,17 @@ func TestCutFile(t *testing.T) {
 		t.Error("the code was examined, although the file was cut meanwhile")
 	}
 }
+
+// TestTablesAreDropped checks that the memory of code is given back whose addresses are taken everywhere.
+func TestTablesAreDropped(t *testing.T) {
+	const size, every, base = 3 * piece, 1 << 16, 1 << 20
+	code, dropped := make([]byte, size), 0
+	s := &scan{code: segment{base, code}, all: []segment{{base, code}}, found: newPlaces(0, size), drop: func(part []byte) { dropped += len(part) }}
+	for at := uint64(base); at < base+size; at += every {
+		s.tables = append(s.tables, at)
+	}
+	s.relativeTables()
+	if least := size - 4*every; dropped < least || dropped > size {
+		t.Errorf("%d bytes of %d were dropped", dropped, size)
+	}
+}

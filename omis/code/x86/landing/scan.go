@@ -161,8 +161,24 @@ func (s *scan) relativeTables() {
 		*list = slices.Compact(*list)
 	}
 	for _, list := range [][]uint64{s.tables, s.bases} {
-		for _, at := range list {
+		first := 0
+		for i, at := range list {
 			s.table(at)
+			// Functions whose addresses are taken may be all over the code.
+			if i+1 == len(list) || list[i+1]-list[first] >= piece {
+				s.dropBetween(list[first], at+entrySize)
+				first = i + 1
+			}
+		}
+	}
+}
+
+// dropBetween drops what lies between two addresses.
+func (s *scan) dropBetween(begin, end uint64) {
+	for _, in := range s.all {
+		from, upTo := max(begin, in.addr), min(end, in.addr+uint64(len(in.bytes)))
+		if from < upTo {
+			s.drop(in.bytes[from-in.addr : upTo-in.addr])
 		}
 	}
 }
