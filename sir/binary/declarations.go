@@ -19,10 +19,8 @@ type declaration struct {
 // entries have no sibling links, so all entries would have to be read, but Go's line tables
 // start each function with the line of its declaration.
 func (d *lineData) declarations(ctx context.Context, u compileUnit, units *unitIndex) error {
-	r := d.dwarf.Reader(ctx)
-	r.Seek(u.First)
-	unit, err := r.Next()
-	if err != nil || unit == nil {
+	unit, err := d.dwarf.Entry(ctx, u.First)
+	if err != nil {
 		return err
 	}
 	if language, _ := unit.Val(dwarf.AttrLanguage).(int64); language == languageGo {
@@ -32,9 +30,15 @@ func (d *lineData) declarations(ctx context.Context, u compileUnit, units *unitI
 	if err != nil {
 		return err
 	}
+	e, err := d.dwarf.Scan(ctx, u.Unit)
+	if err != nil {
+		return err
+	}
+	if _, err := e.Next(); err != nil {
+		return err
+	}
 	for depth := 1; depth > 0; {
-		e, err := r.Next()
-		if err != nil || e == nil {
+		if more, err := e.Next(); err != nil || !more {
 			return err
 		}
 		switch {
@@ -45,13 +49,13 @@ func (d *lineData) declarations(ctx context.Context, u compileUnit, units *unitI
 			depth++
 			continue
 		case e.Tag == dwarf.TagSubprogram:
-			if entry, ok := entryOf(d, e); ok {
+			if entry, ok := entryOf(e); ok {
 				if i, ok := units.at(entry); ok {
-					units.declare(i, d.declared(ctx, e, u, lines))
+					units.declare(i, declared(*e, u, lines))
 				}
 			}
 		}
-		if err := r.SkipChildren(); err != nil {
+		if err := e.SkipChildren(); err != nil {
 			return err
 		}
 	}
@@ -63,33 +67,31 @@ const languageGo = 0x16
 // declared follows a function's entry to the one with its declaration: the definition of a
 // method refers to its class, a clone to its origin. The search ends at another compile unit,
 // which has its own file table.
-func (d *lineData) declared(ctx context.Context, e *dwarf.Entry, u compileUnit, files *safedwarf.Lines) declaration {
+func declared(e safedwarf.Scan, u compileUnit, files *safedwarf.Lines) declaration {
 	const deepest = 4
 	var found declaration
 	for range deepest {
-		if line, ok := e.Val(dwarf.AttrDeclLine).(int64); ok && found.line == 0 {
+		if line, ok := e.Int(dwarf.AttrDeclLine); ok && found.line == 0 {
 			found.line = int(line)
 		}
-		if n, ok := e.Val(dwarf.AttrDeclFile).(int64); ok && found.file == "" && files != nil {
+		if n, ok := e.Int(dwarf.AttrDeclFile); ok && found.file == "" && files != nil {
 			found.file = printable(files.File(int(n)))
 		}
 		if found.line != 0 && found.file != "" {
 			break
 		}
-		next, ok := e.Val(dwarf.AttrAbstractOrigin).(dwarf.Offset)
+		next, ok := e.Ref(dwarf.AttrAbstractOrigin)
 		if !ok {
-			if next, ok = e.Val(dwarf.AttrSpecification).(dwarf.Offset); !ok {
+			if next, ok = e.Ref(dwarf.AttrSpecification); !ok {
 				break
 			}
 		}
-		if next < u.First || next >= u.End {
+		if next < u.First || next >= u.End || e.Seek(next) != nil {
 			break
 		}
-		origin, err := d.dwarf.Entry(ctx, next)
-		if err != nil {
+		if more, err := e.Next(); err != nil || !more {
 			break
 		}
-		e = origin
 	}
 	return found
 }

@@ -71,7 +71,7 @@ func (t *lineTable) codeOf(ctx context.Context, d *lineData, u compileUnit) (*un
 	if known, ok := t.inlined.Load(u.First); ok {
 		return known.(*unitCode), nil
 	}
-	w := inlinedWalk{d: d, ctx: ctx, unit: u, origins: map[dwarf.Offset]*sourceFunction{}, count: &t.instances}
+	w := inlinedWalk{d: d, ctx: ctx, unit: u, origins: map[dwarf.Offset]*sourceFunction{}, files: map[int]string{}, count: &t.instances}
 	_ = guard("", w.read) // what a damaged unit has before the damage
 	switch {
 	case ctx.Err() != nil:
@@ -91,6 +91,10 @@ type inlinedWalk struct {
 	ctx     context.Context
 	unit    compileUnit
 	lines   *safedwarf.Lines
+	files   map[int]string
+	scan    *safedwarf.Scan
+	ranges  [][2]uint64 // of the last entry
+	pieces  []piece     // memory for ranges of instances
 	origins map[dwarf.Offset]*sourceFunction
 	found   unitCode
 	count   *atomic.Int64 // instances, definitions and ranges of the program
@@ -100,30 +104,31 @@ func (w *inlinedWalk) read() (err error) {
 	if w.lines, err = w.d.lines(w.ctx, w.unit); err != nil {
 		return err
 	}
-	r := w.d.dwarf.Reader(w.ctx)
-	r.Seek(w.unit.First)
+	if w.scan, err = w.d.dwarf.Scan(w.ctx, w.unit.Unit); err != nil {
+		return err
+	}
 	depth, inside := 0, 0 // inside is the depth of the current definition, and 1
 	for w.count.Load() <= mostInstances {
-		e, err := r.Next()
-		if err != nil || e == nil {
+		if more, err := w.scan.Next(); err != nil || !more {
 			return err
 		}
-		switch {
-		case e.Tag == 0: // a damaged unit may have no end but this
+		children := w.scan.Children
+		switch w.scan.Tag {
+		case 0: // a damaged unit may have no end but this
 			depth--
-		case e.Tag == dwarf.TagInlinedSubroutine:
-			w.add(e)
-		case e.Tag == dwarf.TagSubprogram:
+		case dwarf.TagInlinedSubroutine:
+			w.add()
+		case dwarf.TagSubprogram:
 			inside = 0
-			if w.define(e) {
+			if w.define() {
 				inside = depth + 1
 			}
-		case e.Tag == dwarf.TagVariable || e.Tag == dwarf.TagFormalParameter:
+		case dwarf.TagVariable, dwarf.TagFormalParameter:
 			if inside > 0 && depth >= inside {
-				w.found.definitions[len(w.found.definitions)-1].add(e)
+				w.found.definitions[len(w.found.definitions)-1].add(w.scan)
 			}
 		}
-		if e.Children {
+		if children {
 			depth++
 		}
 		if depth <= 0 {
@@ -133,29 +138,42 @@ func (w *inlinedWalk) read() (err error) {
 	return nil
 }
 
-func (w *inlinedWalk) add(e *dwarf.Entry) {
-	at, ok := e.Val(dwarf.AttrAbstractOrigin).(dwarf.Offset)
+// file returns the path of a file of the unit.
+func (w *inlinedWalk) file(n int64) string {
+	known, ok := w.files[int(n)]
+	if !ok {
+		known = printable(w.lines.File(int(n)))
+		w.files[int(n)] = known
+	}
+	return known
+}
+
+func (w *inlinedWalk) add() {
+	at, ok := w.scan.Ref(dwarf.AttrAbstractOrigin)
 	if !ok {
 		return
 	}
-	ranges, err := w.d.dwarf.Ranges(e)
-	if w.count.Add(1 + int64(len(ranges))); err != nil {
+	var err error
+	w.ranges, err = w.scan.Ranges(w.ranges[:0])
+	if w.count.Add(1 + int64(len(w.ranges))); err != nil {
 		return
 	}
 	i := instance{sourceFunction: w.origin(at, 0)}
 	if i.sourceFunction == nil || i.called() == "" {
 		return
 	}
-	i.entry, _ = e.Val(dwarf.AttrEntrypc).(uint64)
-	for _, r := range ranges {
+	i.entry, _ = w.scan.Addr(dwarf.AttrEntrypc)
+	from := len(w.pieces)
+	for _, r := range w.ranges {
 		if r[0] < r[1] && r[0] != 0 {
-			i.ranges = append(i.ranges, piece{r[0], r[1]})
+			w.pieces = append(w.pieces, piece{r[0], r[1]})
 		}
 	}
-	line, _ := e.Val(dwarf.AttrCallLine).(int64)
-	column, _ := e.Val(dwarf.AttrCallColumn).(int64)
-	if file, ok := e.Val(dwarf.AttrCallFile).(int64); ok && w.lines != nil && line > 0 {
-		i.call = position{printable(w.lines.File(int(file))), int(line), int(max(column, 0))}
+	i.ranges = w.pieces[from:len(w.pieces):len(w.pieces)]
+	line, _ := w.scan.Int(dwarf.AttrCallLine)
+	column, _ := w.scan.Int(dwarf.AttrCallColumn)
+	if file, ok := w.scan.Int(dwarf.AttrCallFile); ok && w.lines != nil && line > 0 {
+		i.call = position{w.file(file), int(line), int(max(column, 0))}
 	}
 	if i.continues() {
 		return
@@ -174,28 +192,29 @@ func (i *instance) continues() bool {
 
 // define adds the code of a function that is not inlined. What was inlined or cloned elsewhere too has another
 // entry, to which this one refers.
-func (w *inlinedWalk) define(e *dwarf.Entry) bool {
-	entry, ok := entryOf(w.d, e)
+func (w *inlinedWalk) define() bool {
+	entry, ok := entryOf(w.scan)
 	if !ok {
 		return false
 	}
 	w.count.Add(1)
-	at, refers := e.Val(dwarf.AttrAbstractOrigin).(dwarf.Offset)
+	calls := w.scan.Has(dwarf.AttrCallAllCalls) || w.scan.Has(gnuAllCalls)
+	at, refers := w.scan.Ref(dwarf.AttrAbstractOrigin)
 	if !refers {
-		at = e.Offset
+		at = w.scan.Offset
 	}
 	o := w.origin(at, 0)
 	if o == nil || o.called() == "" {
 		return false
 	}
-	w.found.definitions = append(w.found.definitions, definition{sourceFunction: o, entry: entry, calls: e.Val(dwarf.AttrCallAllCalls) != nil || e.Val(gnuAllCalls) != nil})
+	w.found.definitions = append(w.found.definitions, definition{sourceFunction: o, entry: entry, calls: calls})
 	return true
 }
 
 // add counts a variable of the function.
-func (d *definition) add(e *dwarf.Entry) {
+func (d *definition) add(e *safedwarf.Scan) {
 	const fbreg, addr = 0x91, 0x03
-	at, ok := e.Val(dwarf.AttrLocation).([]byte)
+	at, ok := e.Block(dwarf.AttrLocation)
 	switch {
 	case ok && len(at) > 0 && at[0] == addr: // it is static
 	case ok && len(at) > 0 && at[0] == fbreg:
@@ -223,14 +242,14 @@ var optimising = regexp.MustCompile(` -O([^0 ]|\b *$| )`)
 
 // entryOf returns the address at which the function of an entry begins. A function in several parts has ranges;
 // the first one contains the beginning.
-func entryOf(d *lineData, e *dwarf.Entry) (uint64, bool) {
-	if low, ok := e.Val(dwarf.AttrLowpc).(uint64); ok {
+func entryOf(e *safedwarf.Scan) (uint64, bool) {
+	if low, ok := e.Addr(dwarf.AttrLowpc); ok {
 		return low, true
 	}
-	if e.Val(dwarf.AttrRanges) == nil {
+	if !e.Has(dwarf.AttrRanges) {
 		return 0, false
 	}
-	ranges, err := d.dwarf.Ranges(e)
+	ranges, err := e.Ranges(nil)
 	if err != nil || len(ranges) == 0 {
 		return 0, false
 	}
@@ -243,35 +262,34 @@ func (w *inlinedWalk) origin(at dwarf.Offset, depth int) *sourceFunction {
 	if known, ok := w.origins[at]; ok || depth == deepest {
 		return known
 	}
-	e, err := w.d.dwarf.Entry(w.ctx, at)
-	if err != nil {
+	e := *w.scan // which goes on where it is
+	if e.Seek(at) != nil {
+		return nil
+	}
+	if more, err := e.Next(); err != nil || !more {
 		return nil
 	}
 	o := &sourceFunction{}
 	for _, link := range []dwarf.Attr{dwarf.AttrSpecification, dwarf.AttrAbstractOrigin} {
-		if next, ok := e.Val(link).(dwarf.Offset); ok {
+		if next, ok := e.Ref(link); ok {
 			if more := w.origin(next, depth+1); more != nil {
 				*o = *more
 			}
 		}
 	}
-	text := func(a dwarf.Attr, before string) string {
-		s, _ := e.Val(a).(string)
-		return cmp.Or(printable(s), before)
-	}
+	text := func(a dwarf.Attr, before string) string { return cmp.Or(printable(string(e.Text(a))), before) }
 	o.name, o.symbol = text(dwarf.AttrName, o.name), text(dwarf.AttrLinkageName, o.symbol)
-	if line, ok := e.Val(dwarf.AttrDeclLine).(int64); ok {
+	if line, ok := e.Int(dwarf.AttrDeclLine); ok {
 		o.declared.line = int(line)
 	}
-	if column, ok := e.Val(dwarf.AttrDeclColumn).(int64); ok {
+	if column, ok := e.Int(dwarf.AttrDeclColumn); ok {
 		o.column = int(column)
 	}
-	if file, ok := e.Val(dwarf.AttrDeclFile).(int64); ok && w.lines != nil && w.unit.First <= at && at < w.unit.End {
-		o.declared.file = printable(w.lines.File(int(file)))
+	if file, ok := e.Int(dwarf.AttrDeclFile); ok && w.lines != nil && w.unit.First <= at && at < w.unit.End {
+		o.declared.file = w.file(file)
 	}
-	external, _ := e.Val(dwarf.AttrExternal).(bool)
-	how, _ := e.Val(dwarf.AttrInline).(int64)
-	o.external, o.inlined = o.external || external, o.inlined || how == inlFunction || how == inlDeclared
+	how, _ := e.Int(dwarf.AttrInline)
+	o.external, o.inlined = o.external || e.Flag(dwarf.AttrExternal), o.inlined || how == inlFunction || how == inlDeclared
 	w.origins[at] = o
 	return o
 }

@@ -97,8 +97,11 @@ func abbreviationTable(b []byte, limit int) (int, error) {
 
 // Unit has the bounds of the entries of a unit in .debug_info.
 type Unit struct {
-	First, End dwarf.Offset
-	abbrev     uint64
+	First, End       dwarf.Offset
+	header           dwarf.Offset
+	abbrev           uint64
+	version, address uint8 // the version of DWARF, the size of addresses
+	wide             bool  // offsets have 8 bytes
 }
 
 // Units returns the units of a file, from their headers alone.
@@ -118,13 +121,16 @@ func unitHeaders(info []byte) iter.Seq[Unit] {
 			if length > uint64(len(info)) || end > uint64(len(info)) || length < 2+width+1 {
 				return
 			}
-			u := Unit{First: dwarf.Offset(body + 2 + width + 1), End: dwarf.Offset(end)}
+			u := Unit{First: dwarf.Offset(body + 2 + width + 1), End: dwarf.Offset(end), header: dwarf.Offset(at), wide: width == 8}
 			abbrev := body + 2
-			if version := le.Uint16(info[body:]); version >= 5 {
+			version := le.Uint16(info[body:])
+			u.version, u.address = uint8(min(version, 6)), info[u.First-1]
+			if version >= 5 {
 				if length < 2+1+1+width {
 					return
 				}
 				abbrev = body + 4
+				u.address = info[body+3]
 				u.First = dwarf.Offset(abbrev + width)
 				if kind := info[body+2]; kind == 4 || kind == 5 { // skeleton or split unit: an id follows
 					u.First += 8

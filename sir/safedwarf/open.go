@@ -41,6 +41,7 @@ var errNone = errors.New("the file has no debug information")
 type Data struct {
 	dwarf    *dwarf.Data
 	sections map[string][]byte
+	scans    *scans
 	reserved int64
 	release  runtime.Cleanup
 }
@@ -110,7 +111,7 @@ func Open(ctx context.Context, r io.ReaderAt, file *elf.File) (*Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Data{reserved: size}
+	d := &Data{scans: &scans{}, reserved: size}
 	if inUse.Add(size) > MostInUse {
 		inUse.Add(-size)
 		return nil, ErrBudget
