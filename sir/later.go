@@ -21,10 +21,13 @@ const (
 // batch is a sequence of units, and how they are written.
 type batch struct {
 	units []Region
-	text  bytes.Buffer
+	text  *bytes.Buffer
 	err   error
 	done  chan struct{} // has one value when the text is complete
 }
+
+// texts has memory for the texts of batches.
+var texts = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // later writes units with the regions that inside sets in copies of them. The first error ends it.
 func (e *encoder) later(units []Region, inside func(*Region) error) error {
@@ -65,6 +68,7 @@ func (e *encoder) later(units []Region, inside func(*Region) error) error {
 		<-b.done
 		if first == nil && b.err == nil {
 			_, b.err = b.text.WriteTo(e.w)
+			texts.Put(b.text)
 		}
 		if first == nil && b.err != nil {
 			first = b.err
@@ -76,7 +80,9 @@ func (e *encoder) later(units []Region, inside func(*Region) error) error {
 
 // batch writes units to the text of a batch.
 func (e *encoder) batch(b *batch, inside func(*Region) error) error {
-	e.w.Reset(&b.text)
+	b.text = texts.Get().(*bytes.Buffer)
+	b.text.Reset()
+	e.w.Reset(b.text)
 	for _, r := range b.units {
 		if err := inside(&r); err != nil {
 			return err

@@ -53,8 +53,8 @@ const maxAnalysed = 1 << 20
 // code is not understood, because counts in an incomplete graph would be wrong.
 func (im *Image) analyse(f symbol) (*graph, error) {
 	d := descent{im: im, f: f}
-	d.insts = kept()
-	defer func() { keep(d.insts) }()
+	d.insts = kept[instruction](&keptInstructions, 0)
+	defer func() { keep(&keptInstructions, d.insts) }()
 	if err := d.enlarge(f); err != nil {
 		return nil, err
 	}
@@ -69,21 +69,21 @@ func (im *Image) analyse(f symbol) (*graph, error) {
 	return d.graph()
 }
 
-// keptInstructions has memory for the instructions of functions.
-var keptInstructions sync.Pool
+// Memory for the instructions of functions, their positions, and the values of the stack pointer before them.
+var keptInstructions, keptPositions, keptDepths sync.Pool
 
-// kept returns an empty list that has some memory.
-func kept() []instruction {
-	if list, ok := keptInstructions.Get().(*[]instruction); ok {
-		return (*list)[:0]
+// kept returns a list with zeros from the memory of another one.
+func kept[T any](from *sync.Pool, size int) []T {
+	if list, ok := from.Get().(*[]T); ok && cap(*list) >= size {
+		return (*list)[:size]
 	}
-	return nil
+	return make([]T, size)
 }
 
 // keep lets another function use the memory of a list.
-func keep(list []instruction) {
+func keep[T any](to *sync.Pool, list []T) {
 	clear(list)
-	keptInstructions.Put(&list)
+	to.Put(&list)
 }
 
 // descent decodes a function from its entry on.
@@ -481,7 +481,7 @@ func (d *descent) leads(addr uint64) bool {
 // inOrder returns the instructions in the order of their addresses, and numbers them in this order.
 func (d *descent) inOrder() []instruction {
 	slices.SortFunc(d.parts, func(a, b codePart) int { return cmp.Compare(a.low, b.low) })
-	all := slices.Grow(kept(), len(d.insts))
+	all := slices.Grow(kept[instruction](&keptInstructions, 0), len(d.insts))
 	for i := range d.parts {
 		p := &d.parts[i]
 		for at, n := range p.at {

@@ -385,7 +385,7 @@ func (i *instance) low() uint64 {
 func (m *lineMaker) leaf(i *instance, wrong error) sir.Region {
 	c := &sir.Code{}
 	if wrong == nil {
-		c, _ = m.instance(i)
+		c = m.instance(i)
 	} else {
 		c.Uncounted = wrong.Error()
 	}
@@ -431,7 +431,7 @@ func (m *lineMaker) joined(all []instance) *sir.Code {
 	joined := &sir.Code{}
 	var into, failed []string
 	for i := range all {
-		c, where := m.instance(&all[i])
+		c, where := m.instance(&all[i]), m.place(&all[i])
 		if !slices.Contains(into, where) {
 			into = append(into, where)
 		}
@@ -465,24 +465,31 @@ func selfInlined(all []instance) bool {
 	return false
 }
 
-// instance returns the code of one instance, and the name of the function that it is in.
-func (m *lineMaker) instance(i *instance) (*sir.Code, string) {
-	if len(i.ranges) == 0 {
-		return &sir.Code{Uncounted: "no code is left"}, "a function"
+// place returns the name of the function that an instance is in.
+func (m *lineMaker) place(i *instance) string {
+	f, ok := m.im.find(i.low())
+	if len(i.ranges) == 0 || !ok {
+		return "a function"
 	}
-	f, ok := m.im.find(i.ranges[0].low)
-	where := m.im.sourceName(coldSuffix.ReplaceAllString(f.name, ""))
-	if !ok {
-		return &sir.Code{Uncounted: "its code belongs to no function"}, "a function"
+	return m.im.sourceName(withoutCold(f.name))
+}
+
+// instance returns the code of one instance.
+func (m *lineMaker) instance(i *instance) *sir.Code {
+	if len(i.ranges) == 0 {
+		return &sir.Code{Uncounted: "no code is left"}
+	}
+	if _, ok := m.im.find(i.ranges[0].low); !ok {
+		return &sir.Code{Uncounted: "its code belongs to no function"}
 	}
 	o, _, err := m.split([]lineRow{{low: i.ranges[0].low, high: i.ranges[0].end}})
 	switch {
 	case err != nil:
-		return &sir.Code{Uncounted: err.Error()}, where
+		return &sir.Code{Uncounted: err.Error()}
 	case o == nil:
-		return &sir.Code{}, where // control never reaches it
+		return &sir.Code{} // control never reaches it
 	}
-	return o.instance(i), where
+	return o.instance(i)
 }
 
 // instance returns the code of an inlined function. Its statements are those in its ranges. Only gcc keeps
@@ -527,7 +534,14 @@ func (o *owner) multiplied(p *part, i *instance) string {
 		addr uint64
 	}
 	var others []copied
+	all := piece{i.low(), i.low()} // the code up to the end of the last range
+	for _, r := range i.ranges {
+		all = piece{min(all.low, r.low), max(all.end, r.end)}
+	}
 	for b := range p.Blocks {
+		if p.Blocks[b].End <= all.low || p.Blocks[b].Start >= all.end {
+			continue
+		}
 		for n := p.pieces[b].from; n < p.pieces[b].to; n++ {
 			addr := p.insts[n].addr
 			if !i.holds(addr) {

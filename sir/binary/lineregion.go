@@ -137,6 +137,9 @@ type owner struct {
 	divided    *tree // each statement has blocks of its own; see divide
 	f          symbol
 	statements []statement
+	numbers    []int           // of the instructions at which they begin, -1 for none
+	marked     []mark          // memory for marks
+	flags      []bool          // memory for a part
 	operations []operation     // of instructions, as far as they are known
 	misfits    map[uint64]bool // addresses of statements that are inside instructions
 	producer   string          // the compiler
@@ -188,7 +191,7 @@ func (m *lineMaker) split(rows []lineRow) (_ *owner, rest []lineRow, _ error) {
 			return o, slices.DeleteFunc(rows, func(r lineRow) bool { return o.covers(r.low) }), nil
 		}
 	}
-	if f, ok := m.im.find(low); ok && !coldSuffix.MatchString(f.name) || m.im.onlyPadding(rows[0]) {
+	if f, ok := m.im.find(low); ok && !isCold(f.name) || m.im.onlyPadding(rows[0]) {
 		return nil, rows[1:], nil
 	}
 	return nil, rows[1:], fmt.Errorf("no function is known to which its code at %#x belongs", low)
@@ -197,7 +200,7 @@ func (m *lineMaker) split(rows []lineRow) (_ *owner, rest []lineRow, _ error) {
 // owners returns the functions to which code may belong.
 func (im *Image) owners(addr uint64) (list []symbol) {
 	f, ok := im.find(addr)
-	whole := coldSuffix.ReplaceAllString(f.name, "")
+	whole := withoutCold(f.name)
 	switch {
 	case !ok:
 	case whole == f.name:
@@ -250,20 +253,25 @@ func (o *owner) line(at sourceLine) *sir.Code {
 	return c
 }
 
-// marks returns for each instruction whether statements begin there, and which of them are of a region.
+// marks returns for each instruction whether statements begin there, and which of them are of a region. It is valid until the
+// next call.
 func (o *owner) marks(is func(statement) bool) ([]mark, error) {
-	marks := make([]mark, len(o.insts))
+	if o.marked == nil {
+		o.marked = make([]mark, len(o.insts))
+	}
+	marks := o.marked
+	clear(marks)
 	var before mark // statements in the code with which a function of Go begins again
-	for _, s := range o.statements {
+	for n, s := range o.statements {
 		own := is(s)
 		switch {
-		case own && o.misfits[s.addr]:
+		case own && len(o.misfits) > 0 && o.misfits[s.addr]:
 			return nil, fmt.Errorf("the line table does not fit the code: %#x is inside an instruction", s.addr)
 		case len(o.misfits) > 0 && o.misfits[s.addr]:
 		case o.f.addr <= s.addr && s.addr < o.behind:
 			before.region = before.region || own
 		default:
-			m := &marks[numberAt(o.parts, s.addr)]
+			m := &marks[o.numbers[n]]
 			*m = mark{true, m.region || own, own}
 		}
 	}
@@ -285,14 +293,16 @@ func (o *owner) fit() {
 	}
 	o.misfits = map[uint64]bool{}
 	kept := o.statements[:0]
+	o.numbers = make([]int, 0, len(o.statements))
 	for _, s := range o.statements {
 		if !o.covers(s.addr) || coveredBy(grows, s.addr) > 0 {
 			continue
 		}
-		if !o.begins(s.addr) {
+		n := numberAt(o.parts, s.addr)
+		if n < 0 {
 			o.misfits[s.addr] = true
 		}
-		kept = append(kept, s)
+		kept, o.numbers = append(kept, s), append(o.numbers, n)
 	}
 	o.statements = kept
 }

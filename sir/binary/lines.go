@@ -232,7 +232,7 @@ func (t *lineTable) at(ctx context.Context, addr uint64) (file string, line int)
 
 // positions returns the positions of instructions in the source. Those that are not known are zero.
 func (t *lineTable) positions(ctx context.Context, insts []instruction) ([]position, error) {
-	found := make([]position, len(insts))
+	found := kept[position](&keptPositions, len(insts))
 	if t.data == nil {
 		return found, nil
 	}

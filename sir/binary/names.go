@@ -52,6 +52,14 @@ func isCold(symbol string) bool {
 	return strings.Contains(symbol, ".cold") && coldSuffix.MatchString(symbol)
 }
 
+// withoutCold returns the symbol of the function of which a symbol is a part.
+func withoutCold(symbol string) string {
+	if !isCold(symbol) {
+		return symbol
+	}
+	return coldSuffix.ReplaceAllString(symbol, "")
+}
+
 // Demangled names are limited to 2^maxNamePower bytes.
 const maxNamePower = 11
 

@@ -26,10 +26,15 @@ type part struct {
 type mark struct{ any, region, last bool }
 
 // newPart finds the code of a region in a function, whose instructions are marked. Between two pieces of it in a block,
-// statements of other regions begin: they belong to the same execution, unless the pieces are apart.
+// statements of other regions begin: they belong to the same execution, unless the pieces are apart. The part is valid until the
+// next call.
 func (o *owner) newPart(marks []mark, apart bool) *part {
 	p := &part{tree: o.divided, empty: true}
-	blocks := make([]bool, 3*len(p.Blocks))
+	if cap(o.flags) < 3*len(p.Blocks) {
+		o.flags = make([]bool, 3*len(p.Blocks))
+	}
+	blocks := o.flags[:3*len(p.Blocks)]
+	clear(blocks)
 	in, either, on := blocks[:len(p.Blocks)], blocks[len(p.Blocks):2*len(p.Blocks)], blocks[2*len(p.Blocks):]
 	p.in, p.either = in, either
 	for _, code := range o.pieces {
@@ -63,8 +68,8 @@ func (o *owner) divide(entries ...uint64) error {
 		return nil
 	}
 	cuts := make([]bool, len(o.insts)+1)
-	for _, s := range o.statements {
-		cuts[numberAt(o.parts, s.addr)+1] = true
+	for _, n := range o.numbers {
+		cuts[n+1] = true
 	}
 	for _, a := range append(entries, o.behind) {
 		cuts[numberAt(o.parts, a)+1] = true

@@ -45,7 +45,8 @@ func (im *Image) inside(ctx context.Context, f symbol, unit *sir.Region) ([]sir.
 	if err != nil {
 		return nil, err
 	}
-	defer keep(t.insts) // no region refers to them
+	defer keep(&keptInstructions, t.insts) // no region refers to them
+	defer func() { keep(&keptPositions, t.places); keep(&keptDepths, t.depth) }()
 	if t.places, err = im.lines.positions(ctx, t.insts); err != nil {
 		return nil, err
 	}
@@ -173,9 +174,14 @@ func (t *tree) regions(id string, inlined []sir.Region) []sir.Region {
 		return &inside[loop]
 	}
 	innermost := t.innermost()
+	isCall := func(i int) bool {
+		callee := t.insts[i].callee
+		return callee != "" && !slices.Contains(growing, callee)
+	}
+	t.makeRoom(inside, innermost, inlined, isCall)
 	for b := range t.Blocks {
 		for i := t.pieces[b].from; i < t.pieces[b].to; i++ {
-			if callee := t.insts[i].callee; callee != "" && !slices.Contains(growing, callee) {
+			if isCall(i) {
 				at := slot(innermost[b])
 				*at = append(*at, t.call(b, i))
 			}
@@ -195,6 +201,28 @@ func (t *tree) regions(id string, inlined []sir.Region) []sir.Region {
 	all := *slot(-1)
 	name(all, id)
 	return all
+}
+
+// makeRoom makes room for the regions of each loop, and of those outside of all loops. Regions are large.
+func (t *tree) makeRoom(inside [][]sir.Region, innermost []int, inlined []sir.Region, isCall func(i int) bool) {
+	counts := make([]int, len(inside))
+	count := func(loop int) { counts[(loop+len(counts))%len(counts)]++ }
+	for b := range t.Blocks {
+		for i := t.pieces[b].from; i < t.pieces[b].to; i++ {
+			if isCall(i) {
+				count(innermost[b])
+			}
+		}
+	}
+	for i := range inlined {
+		count(t.loopAt(innermost, inlined[i].Entry))
+	}
+	for i := range t.loops {
+		count(t.loops[i].Parent)
+	}
+	for i, n := range counts {
+		inside[i] = make([]sir.Region, 0, n)
+	}
 }
 
 // loopAt returns the innermost loop with an instruction, -1 for none.
@@ -219,10 +247,10 @@ func (t *tree) innermost() []int {
 
 // name orders regions by their lines, and sets their ids and those of the regions inside them.
 func name(regions []sir.Region, parent string) {
-	slices.SortStableFunc(regions, func(a, b sir.Region) int {
-		return cmp.Or(falseFirst(a.Kind != sir.Body, b.Kind != sir.Body),
-			cmp.Compare(a.Line, b.Line), cmp.Compare(a.Code.Column, b.Code.Column), cmp.Compare(a.Entry, b.Entry))
-	})
+	if len(regions) == 0 {
+		return
+	}
+	inSourceOrder(regions)
 	used := map[string]int{}
 	loops := 0
 	for i := range regions {
@@ -238,6 +266,27 @@ func name(regions []sir.Region, parent string) {
 			r.ID += "~" + strconv.Itoa(used[r.ID])
 		}
 		name(r.Regions, r.ID)
+	}
+}
+
+// inSourceOrder sorts regions by their lines. Regions are large: their numbers are sorted.
+func inSourceOrder(regions []sir.Region) {
+	order := make([]int, len(regions))
+	for i := range order {
+		order[i] = i
+	}
+	compare := func(i, j int) int {
+		a, b := &regions[i], &regions[j]
+		return cmp.Or(falseFirst(a.Kind != sir.Body, b.Kind != sir.Body),
+			cmp.Compare(a.Line, b.Line), cmp.Compare(a.Code.Column, b.Code.Column), cmp.Compare(a.Entry, b.Entry))
+	}
+	if slices.IsSortedFunc(order, compare) {
+		return
+	}
+	slices.SortStableFunc(order, compare)
+	unsorted := slices.Clone(regions)
+	for i, from := range order {
+		regions[i] = unsorted[from]
 	}
 }
 

@@ -15,7 +15,7 @@ type stackAt struct {
 // stackDepths returns the value of the stack pointer before each instruction. An instruction before
 // which it differs between the ways to the instruction has no value.
 func (g *graph) stackDepths() []stackAt {
-	known := make([]stackAt, len(g.insts))
+	known := kept[stackAt](&keptDepths, len(g.insts))
 	unclear := make([]bool, len(g.Blocks))
 	begin := make([]stackAt, len(g.Blocks))
 	begin[0].known = true

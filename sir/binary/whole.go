@@ -85,7 +85,7 @@ func (im *Image) Copies(ctx context.Context, unit *sir.Region) (c sir.Copies) {
 		}
 		c.Places++
 		f, _ := im.find(found.instances[i].low())
-		if into := sourceName(coldSuffix.ReplaceAllString(f.name, "")); into != "" && !slices.Contains(c.Into, into) {
+		if into := sourceName(withoutCold(f.name)); into != "" && !slices.Contains(c.Into, into) {
 			c.Into = append(c.Into, into)
 		}
 	}
