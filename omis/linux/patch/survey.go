@@ -287,13 +287,16 @@ func (s *Surveyor) strays(f *function, at, begin, end uint64) bool {
 func (s *Surveyor) code(begin, end uint64) []byte { return s.Module.Code(begin-s.Base, end-s.Base) }
 
 // bounds returns the bounds of a function according to the unwind tables or, if these have none, to
-// the symbols.
+// the symbols. They are unknown if both disagree.
 func (s *Surveyor) bounds(addr uint64) (begin, end uint64) {
 	b, ok := s.known[addr]
 	if !ok {
 		if b.begin, b.end = s.Bounds(addr); b.begin == b.end {
 			b.begin, b.end = s.Module.Bounds(addr - s.Base)
 			b.begin, b.end = b.begin+s.Base, b.end+s.Base
+			if s.contradicted(b) {
+				b = bounds{}
+			}
 		}
 		if s.known == nil {
 			s.known = make(map[uint64]bounds)
@@ -301,6 +304,23 @@ func (s *Surveyor) bounds(addr uint64) (begin, end uint64) {
 		s.known[addr] = b
 	}
 	return b.begin, b.end
+}
+
+// contradicted reports whether the unwind tables have a function that begins within a function of the symbols, whose
+// beginning they do not know. The symbol is wrong then, and decoding from it could miss the beginning of that function, so
+// that a jump would be written over it.
+func (s *Surveyor) contradicted(b bounds) bool {
+	const longest = 15 // of an instruction
+	if b.begin == b.end {
+		return false
+	}
+	for at := b.begin; at < min(b.begin+longest, b.end); at++ {
+		if begin, end := s.Bounds(at); begin != end {
+			return true
+		}
+	}
+	begin, end := s.Bounds(b.end - 1)
+	return begin != end
 }
 
 func (s *Surveyor) function(addr uint64) (*function, error) {

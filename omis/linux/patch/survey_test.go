@@ -53,6 +53,8 @@ func TestSurvey(t *testing.T) {
 	}
 	fmt.Fprintf(&source, stray, "within_lea", "push %rbx; mov %edi, %ecx; lea 9(%rip), %rdx; inc %eax; inc %ecx")
 	fmt.Fprintf(&source, stray, "behind_lea", "push %rbx; nop; lea 9(%rip), %rdx; inc %eax; inc %ecx")
+	// A wrong symbol: its function would begin in the padding before another one.
+	source.WriteString(".globl shifted; .type shifted, @function; .set shifted, short - 1; .size shifted, 14\n")
 	dir := t.TempDir()
 	file, object := filepath.Join(dir, "shapes.s"), filepath.Join(dir, "shapes.so")
 	if err := os.WriteFile(file, []byte(source.String()), 0o644); err != nil {
@@ -78,6 +80,19 @@ func TestSurvey(t *testing.T) {
 		if got := surveyor.lands(surveyor.decoded(begin, end), begin+8, begin+13); got != lands || end-begin < 13 {
 			t.Errorf("%s: a branch leads there: %v, want %v", name, got, lands)
 		}
+	}
+	if begin, end := surveyor.bounds(labels["shifted"]); begin == end {
+		t.Error("a function that only the symbols know is not found")
+	}
+	surveyor.Forget()
+	surveyor.Bounds = func(addr uint64) (begin, end uint64) {
+		if begin, end = labels["short"], labels["short"]+12; addr >= begin && addr < end {
+			return begin, end
+		}
+		return 0, 0
+	}
+	if begin, end := surveyor.bounds(labels["shifted"]); begin != end {
+		t.Errorf("a function is from %#x to %#x, although another one begins at %#x", begin, end, labels["short"])
 	}
 }
 
