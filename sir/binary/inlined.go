@@ -528,12 +528,7 @@ func (o *owner) instance(i *instance) *sir.Code {
 // unrolled a loop around the instance, and says of the copies only which function they are from, or it made
 // vector instructions of several executions.
 func (o *owner) multiplied(p *part, i *instance) string {
-	seen := map[operation]bool{}
-	type copied struct {
-		operation
-		addr uint64
-	}
-	var others []copied
+	var begun, others []int        // instructions in the region, and in the rest of the instance's code
 	all := piece{i.low(), i.low()} // the code up to the end of the last range
 	for _, r := range i.ranges {
 		all = piece{min(all.low, r.low), max(all.end, r.end)}
@@ -543,31 +538,65 @@ func (o *owner) multiplied(p *part, i *instance) string {
 			continue
 		}
 		for n := p.pieces[b].from; n < p.pieces[b].to; n++ {
-			addr := p.insts[n].addr
-			if !i.holds(addr) {
-				continue
-			}
-			does := o.operation(n)
-			switch {
-			case does.vector:
+			switch addr := p.insts[n].addr; {
+			case !i.holds(addr):
+			case o.isVector(n):
 				return fmt.Sprintf("the vector instruction at %#x may execute it several times", addr)
 			case p.in[b]:
-				seen[does] = true
+				begun = append(begun, n)
 			default:
-				others = append(others, copied{does, addr})
+				others = append(others, n)
 			}
 		}
 	}
-	for _, o := range others {
-		switch {
-		case o.op == 0:
-		case seen[o.operation]:
-			return fmt.Sprintf("the code at %#x may be a copy of it, in which no statement begins", o.addr)
+	return o.copied(begun, others)
+}
+
+// copied says which instructions may be copies of some, or of each other.
+func (o *owner) copied(of, others []int) string {
+	if len(others) == 0 {
+		return ""
+	}
+	seen := map[operation]bool{}
+	for _, n := range of {
+		seen[o.operation(n)] = true
+	}
+	for _, n := range others {
+		switch does := o.operation(n); {
+		case does.op == 0:
+		case seen[does]:
+			return fmt.Sprintf("the code at %#x may be a copy of it, in which no statement begins", o.insts[n].addr)
 		default:
-			seen[o.operation] = true
+			seen[does] = true
 		}
 	}
 	return ""
+}
+
+// isVector reports whether an instruction computes several values at once, or is not known. Most need not be decoded for it.
+func (o *owner) isVector(n int) bool {
+	p := partOf(o.parts, o.insts[n].addr)
+	return !isScalar(p.code[o.insts[n].addr-p.low:]) && o.operation(n).vector
+}
+
+// isScalar reports whether an instruction obviously uses no vector registers: it has one of the usual opcodes.
+func isScalar(code []byte) bool {
+	at := 0
+	if code[at]&0xf0 == 0x40 { // REX
+		at++
+	}
+	switch {
+	case at+1 >= len(code):
+		return at < len(code) && strings.IndexByte(".px", firstMap[code[at]]) < 0
+	case code[at] != 0x0f:
+		return strings.IndexByte(".px", firstMap[code[at]]) < 0
+	}
+	switch op := code[at+1]; {
+	case op>>4 == 4, op>>4 == 8, op>>4 == 9: // CMOVcc, Jcc, SETcc
+		return true
+	default:
+		return op == 0xaf || op == 0xb6 || op == 0xb7 || op == 0xbe || op == 0xbf || op == 0x1f // IMUL, MOVZX, MOVSX, NOP
+	}
 }
 
 // operation returns what an instruction does. Instances may be inside others, and share instructions.
