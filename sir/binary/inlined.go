@@ -198,7 +198,7 @@ func (w *inlinedWalk) define() bool {
 		return false
 	}
 	w.count.Add(1)
-	calls := w.scan.Has(dwarf.AttrCallAllCalls) || w.scan.Has(gnuAllCalls)
+	calls := w.scan.Has(dwarf.AttrCallAllCalls) || w.scan.Has(safedwarf.AttrGNUAllCalls)
 	at, refers := w.scan.Ref(dwarf.AttrAbstractOrigin)
 	if !refers {
 		at = w.scan.Offset
@@ -224,9 +224,6 @@ func (d *definition) add(e *safedwarf.Scan) {
 		d.moved++
 	}
 }
-
-// gnuAllCalls is DW_AT_GNU_all_call_sites, of DWARF 4.
-const gnuAllCalls dwarf.Attr = 0x2117
 
 // unoptimised reports whether the compiler certainly did not optimise a function: it keeps variables at one place of the
 // stack only then. gcc says it for a whole unit.

@@ -36,10 +36,14 @@ var scanned = [...]dwarf.Attr{
 	dwarf.AttrSibling, dwarf.AttrName, dwarf.AttrLinkageName, dwarf.AttrLowpc, dwarf.AttrHighpc, dwarf.AttrRanges, dwarf.AttrEntrypc, dwarf.AttrLocation,
 	dwarf.AttrAbstractOrigin, dwarf.AttrSpecification, dwarf.AttrCallFile, dwarf.AttrCallLine, dwarf.AttrCallColumn,
 	dwarf.AttrDeclFile, dwarf.AttrDeclLine, dwarf.AttrDeclColumn, dwarf.AttrExternal, dwarf.AttrInline,
+	dwarf.AttrCallAllCalls, AttrGNUAllCalls,
 }
 
+// AttrGNUAllCalls is DW_AT_GNU_all_call_sites, of DWARF 4.
+const AttrGNUAllCalls dwarf.Attr = 0x2117
+
 // slots has the numbers of scanned, counted from 1.
-var slots = func() (of [256]uint8) {
+var slots = func() (of [AttrGNUAllCalls + 1]uint8) {
 	for i, a := range scanned {
 		of[a] = uint8(i + 1)
 	}

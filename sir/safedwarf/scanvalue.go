@@ -8,7 +8,10 @@ import (
 
 // value returns where an attribute of the last entry is, nil if the entry has none.
 func (s *Scan) value(a dwarf.Attr) *scanValue {
-	slot := slots[a]
+	slot := slotOf(uint64(a))
+	if slot == 0 {
+		panic("the attribute is not among scanned") // else it would be missing in each entry
+	}
 	if s.has&(1<<slot) == 0 {
 		return nil
 	}
