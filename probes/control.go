@@ -152,6 +152,10 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 		p.hold(r.Lease)
 	}
 	state, old := p.now()
+	then := state
+	if r.Action == mir.Deactivate && state == Active {
+		then = Inactive // it is not measured once more before that
+	}
 	plan, err := p.app.weaving.planAgain(ctx, p, &next)
 	if err != nil {
 		return err
@@ -176,7 +180,7 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 			w.samples = old.samples
 		}
 		w.recording = old.recording
-		p.swap(state, w, unplaced(next))
+		p.swap(then, w, unplaced(next))
 		return nil
 	}
 	w, err := p.app.install(ctx, plan, p, &next)
@@ -191,7 +195,7 @@ func (p *Probe) redefine(ctx context.Context, r *mir.ControlRequest) error {
 	}
 	p.app.place(w)
 	p.meter.begin(p.spent(w))
-	p.swap(state, w, unplaced(next))
+	p.swap(then, w, unplaced(next))
 	// The journal comes before the removal: after a SIGKILL it names one of the two definitions.
 	return errors.Join(p.writeDown(), p.keepSamples(w, true), p.app.tool.do(ctx, old.plan.Remove(old.handles)))
 }
@@ -220,7 +224,7 @@ func keepsValues(r *mir.ControlRequest, plan *translate.Plan, old *installed) bo
 	return len(r.Metrics) == 0 && len(r.Entities) == 0 && plan.Recorded == old.plan.Recorded
 }
 
-// swap replaces the definition.
+// swap replaces the definition. The state is that of the probe then.
 func (p *Probe) swap(state State, w *installed, next mir.InstrRequest) {
 	p.stopSchedule()
 	p.mu.Lock()
