@@ -243,7 +243,9 @@ func (o *probeOptions) measure(ctx context.Context, g *globals, c *client.Client
 	if o.histogram && err == nil {
 		m.histogram, err = readHistogram(bounded, c, p.ID)
 	}
-	if left := p.Remove(bounded); left != nil {
+	removal, end := context.WithTimeout(context.WithoutCancel(ctx), grace) // also if reading took all of its time
+	defer end()
+	if left := p.Remove(removal); left != nil {
 		return m, fmt.Errorf("probe %s was not removed: %w", p.ID, left)
 	}
 	return m, err

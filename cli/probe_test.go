@@ -165,16 +165,16 @@ func TestProbeForAWhile(t *testing.T) {
 		t.Errorf("the interrupted command prints %q", header)
 	}
 	eventually(t, "nothing is left", func() bool { return s.must(t, "", "probe", "list", "--json") == "[]\n" })
-	var text strings.Builder
+	var text, errs strings.Builder
 	ends := exec.Command(miradorPath, "probe", "add", "--region", "tally:work", "--metric", "COUNT", "--for", "1h", "--json")
-	ends.Env, ends.Stdout = append(ends.Environ(), "MIRADOR_GATEWAY=unix:"+s.socket), &text
+	ends.Env, ends.Stdout, ends.Stderr = append(ends.Environ(), "MIRADOR_GATEWAY=unix:"+s.socket), &text, &errs
 	if err := ends.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the last probe is planted", func() bool { return strings.Contains(s.must(t, "", "probe", "list"), "tally:work") })
+	eventually(t, "the last probe is planted", func() bool { return strings.Contains(s.must(t, "", "probe", "list"), " active ") })
 	c.Kill()
 	if err := errors.Join(ends.Wait(), json.Unmarshal([]byte(text.String()), &m)); err != nil || m.Notice != allEnded || m.Placement != "inline" {
-		t.Errorf("of a process that has ended: %s, %v", text.String(), err)
+		t.Errorf("of a process that has ended: %s%s, %v", text.String(), errs.String(), err)
 	}
 }
 
