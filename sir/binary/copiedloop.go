@@ -1,6 +1,7 @@
 package binary
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -58,7 +59,10 @@ func (l *loopRegion) unlikeSource(control position, guards []flow.Edge) error {
 	if err := l.copiedTest(control, guards); err != nil {
 		return err
 	}
-	if err := l.wrongBeginning(control); err != nil || l.llvm {
+	if err := l.wrongBeginning(control); err != nil {
+		return err
+	}
+	if err := l.foldedExecution(control, guards); err != nil || l.llvm {
 		return err
 	}
 	return l.copiedBody(control)
@@ -184,8 +188,11 @@ func (l *loopRegion) unlikeIteration(control position, tests []int) error {
 			return fmt.Errorf("its code at %#x is of a function that may be inlined into its test", start)
 		}
 	}
+	if err := l.foldedIteration(control); err != nil {
+		return err
+	}
 	if l.llvm {
-		return l.unrolled(control)
+		return cmp.Or(l.unrolled(control), l.copiedBody(control))
 	}
 	if inside := l.beginning(control, true); len(inside) > 1 && len(tests) == 0 {
 		for _, b := range inside {

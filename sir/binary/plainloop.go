@@ -21,6 +21,8 @@ func (l *loopRegion) plainTests() (tests []int, known bool, err error) {
 	switch {
 	case l.rust:
 		tests, err = l.testsOfRust()
+	case l.llvm && l.control().column == 0:
+		return nil, true, errNoColumns
 	case l.llvm:
 		return l.keywordTests()
 	case l.fortran:

@@ -66,6 +66,7 @@ func (t *tree) compiled(ctx context.Context, f symbol) error {
 	im := t.im
 	producer := im.lines.producer(ctx, f.addr)
 	t.llvm, t.fortran = isLLVM(producer), strings.HasPrefix(producer, "GNU Fortran")
+	t.option = optionOf(producer)
 	t.rust, t.golang = strings.Contains(producer, "rustc"), strings.HasPrefix(producer, "Go ")
 	if im.lines.data == nil || !t.llvm && !strings.HasPrefix(producer, "GNU ") { // other compilers copy hardly any code
 		return nil
@@ -148,6 +149,7 @@ type tree struct {
 	rust    bool      // rustc did
 	golang  bool      // the compiler of Go did
 	plain   bool      // the compiler did not optimise the function
+	option  string    // see optionOf
 	where   *places   // where statements begin in optimised code, nil if it is not known
 }
 
