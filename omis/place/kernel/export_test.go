@@ -8,10 +8,13 @@ import (
 	"mirador/omis/program"
 )
 
-// Sweep frees rows of ended threads, as keepRoom does from time to time.
+// Sweep frees rows of ended threads, as keepRoom does from time to time if there are many.
 func (p *Placer) Sweep() error {
 	var errs []error
 	for _, q := range p.memory.openPools() {
+		q.mu.Lock()
+		q.sweepAt = 0 // also if there are few rows, because it was done a moment ago
+		q.mu.Unlock()
 		errs = append(errs, q.sweep())
 	}
 	return errors.Join(errs...)
