@@ -11,7 +11,7 @@ import (
 )
 
 // askingTime limits how long TAB waits for the gateway.
-const askingTime = 500 * time.Millisecond
+const askingTime = 2 * time.Second
 
 // completer completes the word before the cursor when TAB is typed, and shows the choices if there are several.
 func (s *Session) completer(ctx context.Context) func(show func(string)) completion {
