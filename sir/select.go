@@ -20,7 +20,7 @@ func (s *Structure) Cut(depth int) *Structure {
 	return s.keep(func(regions []Region) []Region { return cut(regions, depth) })
 }
 
-// Cut removes the regions inside more than depth - 1 others around them, of which this one is the first.
+// Cut removes the regions that have depth or more regions around them. This one is the first of those.
 func (r *Region) Cut(depth int) { r.Regions = cut(r.Regions, depth-1) }
 
 func cut(regions []Region, depth int) []Region {

@@ -52,7 +52,7 @@ func isCold(symbol string) bool {
 	return strings.Contains(symbol, ".cold") && coldSuffix.MatchString(symbol)
 }
 
-// withoutCold returns the symbol of the function of which a symbol is a part.
+// withoutCold returns the symbol of the whole function if a symbol is that of a part of it.
 func withoutCold(symbol string) string {
 	if !isCold(symbol) {
 		return symbol
